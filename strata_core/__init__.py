@@ -1,0 +1,3 @@
+"""The strata library: corpora, recipes, models, training, manifests and audits."""
+
+__version__ = "0.1.0"
