@@ -1,0 +1,106 @@
+"""`strata verify-manifest`: whether a corpus, a run or a checkpoint is what its manifest says."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+
+from strata_cli.display.figures import bytes_text, count_text
+from strata_cli.display.output import write_json, write_text
+from strata_cli.display.progress import shown_progress
+from strata_cli.display.streams import columns, is_live, printable, wants_colour
+from strata_core.errors import VerificationError
+from strata_core.files import expand_path
+from strata_core.manifest import Fault, Report, verify
+from strata_core.manifest.faults import FAULT_KINDS
+from strata_core.manifest.names import show_name
+
+_DIGEST_DIGITS = 64
+_SHOWN_DIGITS = 12
+
+
+def verify_manifest(path: str, *, quick: bool, json_output: bool) -> int:
+    """Verifies what lies at a path and prints what was found.
+
+    Returns:
+        0 when everything is as listed, 4 when anything is not.
+
+    Raises:
+        UsageError: the path does not exist.
+        DataError: there is no manifest, or it cannot be used.
+    """
+    with shown_progress(quiet=json_output or not is_live(sys.stderr)) as observer:
+        report = verify(expand_path(path), quick=quick, observer=observer)
+    if json_output:
+        write_json(report.to_json())
+    else:
+        _write_faults(report.faults)
+        write_text("\n".join([*_remarks(report), _summary(report), f"next: {_next_command(report)}"]))
+    return 0 if report.ok else VerificationError.exit_code
+
+
+def _write_faults(faults: Sequence[Fault]) -> None:
+    """A table on a terminal; elsewhere one line a fault, nothing shortened."""
+    if faults and is_live(sys.stdout):
+        _write_table(faults)
+        return
+    for fault in faults:
+        values = [f"{name} {value}" for name, value in (("expected", fault.expected), ("found", fault.found)) if value]
+        shown = f" ({', '.join(values)})" if values else ""
+        write_text(printable(f"{fault.kind}: {show_name(fault.path)}: {fault.what}{shown}"))
+
+
+def _write_table(faults: Sequence[Fault]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("path", "what", "expected", "found"):
+        table.add_column(heading, overflow="fold")
+    for fault in faults:
+        cells = (show_name(fault.path), fault.what, _short(fault.expected), _short(fault.found))
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    Console(file=sys.stdout, width=columns(), no_color=not wants_colour(sys.stdout)).print(table)
+
+
+def _short(value: str) -> str:
+    """The beginning of a digest, other values as they are."""
+    return f"{value[:_SHOWN_DIGITS]}..." if len(value) == _DIGEST_DIGITS and value.isalnum() else value
+
+
+def _remarks(report: Report) -> list[str]:
+    parents = [
+        f"parent: {parent.describes} {parent.digest[:_SHOWN_DIGITS]}: {parent.status}"
+        + (f", {parent.path}" if parent.path is not None else "")
+        for parent in report.parents
+    ]
+    return [printable(line) for line in [*(f"note: {note}" for note in report.notes), *parents]]
+
+
+def _summary(report: Report) -> str:
+    identity = f" {report.digest[:_SHOWN_DIGITS]}" if report.digest is not None else ""
+    read = "sizes only" if report.quick else f"{bytes_text(report.checked_bytes)} read"
+    files = "1 file" if report.checked == 1 else f"{count_text(report.checked)} files"
+    looked_at = f"{report.describes}{identity}, {files} checked, {read}"
+    if report.ok:
+        return printable(f"ok: {looked_at}")
+    counts = ", ".join(f"{len(report.paths(kind))} {kind}" for kind in FAULT_KINDS if report.paths(kind))
+    return printable(f"failed: {counts}; {looked_at}")
+
+
+def _next_command(report: Report) -> str:
+    path = shlex.quote(printable(report.path))
+    if not report.ok:
+        return f"get what is named above from where it came from, then strata verify-manifest {path}"
+    if report.quick:
+        return f"strata verify-manifest {path} reads the contents too"
+    if report.describes == "checkpoint":
+        return f"strata inspect-ckpt {path}"
+    if report.describes == "run":
+        return f"strata inspect-ckpt {shlex.quote(printable(report.path.rstrip('/') + '/checkpoints/latest'))}"
+    if report.describes == "corpus":
+        return f"strata train-lm --recipe lm/small --set corpus.path={path}"
+    return "nothing more to check"
