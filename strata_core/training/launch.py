@@ -1,0 +1,336 @@
+"""Starts a run, or goes on with one: everything between a recipe and the engine's loop."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from strata_core.corpus.reading import Corpus, open_corpus
+from strata_core.corpus.samples import sample_corpus
+from strata_core.errors import PlaceTakenError, RecipeError, UsageError
+from strata_core.manifest import Parent
+from strata_core.observer import SILENT, Observer
+from strata_core.recipes.lm import LMRecipe
+from strata_core.recipes.writing import dump_recipe, recipe_digest
+from strata_core.training.allocator import keep_freed_memory
+from strata_core.training.checkpoint import (
+    CheckpointStore,
+    LoadedCheckpoint,
+    expected_checkpoint_bytes,
+    load_checkpoint,
+    missing_bytes,
+    model_tensors,
+    newest_whole,
+)
+from strata_core.training.distributed import Ranks, joined_ranks
+from strata_core.training.engine import FINISHED, PREEMPTED, Engine
+from strata_core.training.language_model import LanguageModelTask
+from strata_core.training.memory import peak_bytes
+from strata_core.training.optimizer import trainable_parameters
+from strata_core.training.precision import choose_precision
+from strata_core.training.progress import TrainerState
+from strata_core.training.record import environment_record, model_record, precision_record
+from strata_core.training.run_folder import RunFolder
+from strata_core.training.stop import StopRequests
+from strata_core.training.warm_start import load_weights
+
+ALREADY_FINISHED = "already finished"
+
+
+def train_lm(
+    recipe: LMRecipe,
+    out: Path,
+    *,
+    device: str = "auto",
+    observer: Observer = SILENT,
+    stop: StopRequests | None = None,
+) -> dict[str, Any]:
+    """Trains a language model into a new run directory.
+
+    Args:
+        recipe: a loaded recipe.
+        out: the run directory to make.
+        device: "auto", "cpu", "cuda" or "mps".
+        observer: shown what happens.
+        stop: requests to stop; the caller decides whether it listens to signals.
+
+    Returns:
+        The result as `strata train-lm --json` prints it.
+
+    Raises:
+        RecipeError, UsageError, DataError: recipe, device, corpus or warm start cannot be used; nothing was written.
+        PlaceTakenError: `out` exists.
+        DivergedError, StorageError: training failed; the checkpoints saved before are intact.
+    """
+    if os.path.lexists(out) and int(os.environ.get("RANK", "0")) == 0:
+        raise PlaceTakenError(f"{out} exists already", hint=f"choose another --out, or: strata resume {out}")
+    with _process_ready(recipe, device) as (ranks, place):
+        session = _Session(recipe, place, ranks, observer, stop or StopRequests())
+        parents = [session.corpus_parent(out)]
+        if recipe.run.warm_start is not None:
+            parents += load_weights(session.model, recipe.run.warm_start)
+        if ranks.is_first:
+            session.check_disk(out)
+            RunFolder.create(out, dump_recipe(recipe), session.record(), tuple(parents))
+        ranks.barrier()
+        run = RunFolder(out)
+        with run.held() if ranks.is_first else nullcontext():
+            return session.train(run, checkpoint=None)
+
+
+def resume_run(
+    run_dir: Path,
+    *,
+    start_from: str = "latest",
+    overrides: Sequence[str] = (),
+    device: str = "auto",
+    observer: Observer = SILENT,
+    stop: StopRequests | None = None,
+) -> dict[str, Any]:
+    """Goes on with a run from a checkpoint; a run that is finished is left as it is.
+
+    Args:
+        run_dir: the run directory.
+        start_from: "latest" (the newest whole checkpoint), "best", or a step's number.
+        overrides: key=value texts; only what cannot alter the past.
+        device, observer, stop: as for `train_lm`.
+
+    Returns:
+        The result as `strata resume --json` prints it; "stopped_because" is "already finished" where nothing was to do.
+
+    Raises:
+        UsageError, RecipeError: no such run or step, a change that would alter the past, or another corpus.
+        PlaceTakenError: another process is training in the run.
+        DataError: no usable checkpoint.
+        DivergedError, StorageError: as for `train_lm`.
+    """
+    run = RunFolder.open(run_dir)
+    recipe, changes = run.recipe_with(overrides)
+    with _process_ready(recipe, device) as (ranks, place), run.held() if ranks.is_first else nullcontext():
+        checkpoint = _starting_point(run, start_from, observer)
+        state = TrainerState.from_json(checkpoint.trainer) if checkpoint else TrainerState()
+        if state.progress.step > recipe.run.max_steps:
+            raise UsageError(
+                f"{run_dir} is at step {state.progress.step}, beyond run.max_steps {recipe.run.max_steps}",
+                hint=f"raise it: --set run.max_steps={state.progress.step + 1}",
+            )
+        if checkpoint and state.is_over(recipe):
+            return _already_finished(run, recipe, state, checkpoint.path, observer)
+        session = _Session(recipe, place, ranks, observer, stop or StopRequests())
+        session.check_same_corpus(run, checkpoint)
+        if recipe.run.warm_start is not None and checkpoint is None:
+            load_weights(session.model, recipe.run.warm_start)
+        if ranks.is_first:
+            if start_from != "latest":
+                session.open_store(run).go_back_to(state.progress.step)
+            run.go_on(state.progress.step, changes, session.record()["environment"])
+        ranks.barrier()
+        return session.train(run, checkpoint=checkpoint)
+
+
+@contextmanager
+def _process_ready(recipe: LMRecipe, device: str) -> Iterator[tuple[Ranks, torch.device]]:
+    """The process set up as the recipe asks, joined with the other ranks."""
+    if recipe.run.deterministic:
+        # cuBLAS reads this when CUDA starts, so it has to be set before the first call that touches a device.
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    with joined_ranks(device, recipe.distributed.timeout_seconds) as (ranks, place):
+        if place.type == "cpu":
+            keep_freed_memory()
+        was_deterministic = torch.are_deterministic_algorithms_enabled()
+        torch.use_deterministic_algorithms(recipe.run.deterministic or was_deterministic)
+        try:
+            yield ranks, place
+        finally:
+            torch.use_deterministic_algorithms(was_deterministic)
+
+
+class _Session:
+    """One process's part in training a run, between the recipe and the result."""
+
+    def __init__(
+        self, recipe: LMRecipe, device: torch.device, ranks: Ranks, observer: Observer, stop: StopRequests
+    ) -> None:
+        self.recipe = recipe
+        self.device = device
+        self.ranks = ranks
+        self._observer = observer
+        self._stop = stop
+        self._started = time.perf_counter()
+        self.corpus = _open_corpus(recipe, observer)
+        self.task = LanguageModelTask(recipe, self.corpus)
+        self.precision = choose_precision(recipe.run.precision, device, force=recipe.run.force_precision)
+        if self.precision.reason is not None:
+            observer.notice(f"precision: computing in {self.precision.effective}; {self.precision.reason}")
+        self.model: nn.Module = self.task.build_model().to(device)
+
+    def corpus_parent(self, run_path: Path) -> Parent:
+        """The corpus as the run's manifest names it."""
+        return Parent("corpus", self.corpus.digest, os.path.relpath(self.corpus.path, run_path))
+
+    def record(self) -> dict[str, Any]:
+        """What the run's manifest records about how it is made."""
+        recipe = self.recipe
+        return {
+            "kind": self.task.kind,
+            "recipe_digest": recipe_digest(recipe),
+            "corpus_digest": self.corpus.digest,
+            "seed": recipe.run.seed,
+            "precision": precision_record(self.precision),
+            "model": model_record(self.model),
+            "environment": environment_record(self.device, self.ranks, deterministic=recipe.run.deterministic),
+        }
+
+    def check_disk(self, out: Path) -> None:
+        """Warns, before the first step, of a disk that cannot take one checkpoint."""
+        needed = expected_checkpoint_bytes(model_tensors(self.model), trainable_parameters(self.model))
+        lacking = missing_bytes(out, needed)
+        if lacking:
+            self._observer.warning(
+                f"{out}: a checkpoint takes {needed:,} bytes and the disk has {needed - lacking:,} free; "
+                "saving will fail"
+            )
+
+    def check_same_corpus(self, run: RunFolder, checkpoint: LoadedCheckpoint | None) -> None:
+        """Refuses to go on with other data.
+
+        Raises:
+            RecipeError: the corpus or its tokenizer is not the one that the run was started with.
+        """
+        recorded = run.manifest.record["corpus_digest"]
+        if recorded != self.corpus.digest:
+            raise RecipeError(
+                f"the corpus {self.corpus.path} has digest {self.corpus.digest}, the run was started with {recorded}",
+                hint="bring the original corpus back, or start a new run",
+            )
+        if checkpoint is not None and checkpoint.tokenizer != self.corpus.tokenizer_path.read_bytes():
+            raise RecipeError(
+                f"{self.corpus.tokenizer_path} is not the tokenizer that the run's checkpoints were trained with",
+                hint=f"strata verify-manifest {self.corpus.path} tells what changed; bring the original back",
+            )
+
+    def open_store(self, run: RunFolder) -> CheckpointStore:
+        """The run's checkpoints."""
+        table = self.recipe.checkpoint
+        return CheckpointStore(
+            run.checkpoints,
+            keep_last=table.keep_last,
+            keep_every=table.keep_every,
+            observer=self._observer,
+            on_saved=lambda step, path, digest: run.note_saved(step, path, digest),
+            on_removing=lambda step, path: run.drop_checkpoint(path),
+        )
+
+    def train(self, run: RunFolder, *, checkpoint: LoadedCheckpoint | None) -> dict[str, Any]:
+        """Trains from a checkpoint, or from the start, and closes the run's records."""
+        engine = Engine(
+            self.task,
+            self.model,
+            self.recipe,
+            run,
+            self.open_store(run) if self.ranks.is_first else None,
+            device=self.device,
+            ranks=self.ranks,
+            precision=self.precision,
+            observer=self._observer,
+            stop=self._stop,
+            tokenizer=self.corpus.tokenizer_path.read_bytes(),
+        )
+        if checkpoint is not None:
+            engine.restore(checkpoint)
+        first_step = engine.state.progress.step
+        first_tokens = engine.state.progress.tokens
+        if self.ranks.is_first:
+            run.event("started" if checkpoint is None else "resumed", first_step)
+        self._observer.training_started(self._facts(run, first_step))
+        training_since = time.perf_counter()
+        reason = engine.train()
+        seconds = time.perf_counter() - training_since
+        if self.ranks.is_first:
+            if reason != PREEMPTED:
+                run.event("finished" if reason == FINISHED else "stopped early", engine.state.progress.step)
+            run.close(final=reason != PREEMPTED)
+        result = _result(run, engine.state, reason)
+        result["seconds"] = time.perf_counter() - self._started
+        result["tokens_per_second"] = (engine.state.progress.tokens - first_tokens) / max(seconds, 1e-9)
+        result["peak_memory_bytes"] = peak_bytes(self.device)
+        return result
+
+    def _facts(self, run: RunFolder, first_step: int) -> dict[str, Any]:
+        batch = self.recipe.batch
+        return {
+            "run_dir": str(run.path),
+            "first_step": first_step,
+            "max_steps": self.recipe.run.max_steps,
+            "device": str(self.device),
+            "ranks": self.ranks.world_size,
+            "precision": self.precision.effective,
+            "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
+            "batch": f"{batch.batch_size} = {batch.batch_size // batch.micro_batch_size} x {batch.micro_batch_size}",
+            **self.task.facts(),
+        }
+
+
+def _open_corpus(recipe: LMRecipe, observer: Observer) -> Corpus:
+    if recipe.corpus.path is not None:
+        return open_corpus(recipe.corpus.path)
+    if recipe.corpus.sample is None:
+        raise RecipeError(
+            "the recipe names no corpus", hint="--set corpus.path=DIR or --set corpus.sample=python-topics"
+        )
+    return open_corpus(
+        sample_corpus(recipe.corpus.sample, vocab_size=recipe.corpus.sample_vocab_size, observer=observer)
+    )
+
+
+def _starting_point(run: RunFolder, start_from: str, observer: Observer) -> LoadedCheckpoint | None:
+    """The checkpoint to go on from; None for a run that was stopped before it had any."""
+    folder = run.checkpoints
+    if start_from == "latest":
+        if not folder.is_dir() or not any(entry.name.startswith("step") for entry in folder.iterdir()):
+            observer.notice(f"{run.path} has no checkpoint yet: starting at step 0")
+            return None
+        path, passed_over = newest_whole(folder)
+        if passed_over:
+            observer.warning(f"going on from {path.name}; passed over {'; '.join(passed_over)}")
+        return load_checkpoint(path, verify=False)
+    if start_from == "best":
+        path = folder / "best"
+    elif start_from.isdecimal():
+        path = folder / f"step-{int(start_from):08d}"
+    else:
+        raise UsageError(f"--from {start_from!r} is neither latest, best nor a step's number")
+    if not path.exists():
+        known = ", ".join(str(int(entry.name[5:])) for entry in sorted(folder.glob("step-*")))
+        raise UsageError(f"{run.path} has no checkpoint {start_from}", hint=f"it has steps {known or 'none'}")
+    return load_checkpoint(path)
+
+
+def _result(run: RunFolder, state: TrainerState, reason: str) -> dict[str, Any]:
+    return {
+        "run_dir": str(run.path),
+        "steps": state.progress.step,
+        "first_loss": state.first_loss,
+        "final_loss": state.last_loss,
+        "best": state.best,
+        "tokens_seen": state.progress.tokens,
+        "stopped_because": reason,
+        "checkpoint": str(run.checkpoints / f"step-{state.progress.step:08d}"),
+    }
+
+
+def _already_finished(
+    run: RunFolder, recipe: LMRecipe, state: TrainerState, checkpoint: Path, observer: Observer
+) -> dict[str, Any]:
+    if not run.manifest.state["final"]:
+        run.close(final=True)
+    at = f"step {state.progress.step} of {recipe.run.max_steps}"
+    observer.notice(f"{run.path} is already at {at}: nothing to do")
+    return {**_result(run, state, ALREADY_FINISHED), "checkpoint": str(checkpoint)}

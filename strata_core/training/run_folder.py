@@ -1,0 +1,224 @@
+"""A run on disk: one folder that one process holds at a time, with its recipe, records, checkpoints and manifest."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from filelock import FileLock, Timeout
+
+from strata_core.errors import DataError, PlaceTakenError, UsageError
+from strata_core.files import folder_made_whole, storage_errors, write_file
+from strata_core.manifest import Manifest, Parent, hash_file
+from strata_core.recipes import load_recipe
+from strata_core.recipes.changes import changed_keys, check_resumable
+from strata_core.recipes.lm import LMRecipe
+from strata_core.training.checkpoint.folders import BEST, LATEST
+from strata_core.training.records import RecordLog
+
+LOCK_NAME = ".lock"
+RECIPE_NAME = "recipe.toml"
+OVERRIDES_NAME = "overrides.toml"
+LOG_NAMES = ("metrics.jsonl", "evaluations.jsonl", "events.jsonl", "run.log")
+
+
+def now() -> str:
+    """The time in ISO 8601, UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+class RunFolder:
+    """The files of one run. Make one with `create` or `open`, and hold it with `held` while writing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.metrics = RecordLog(path / "metrics.jsonl")
+        self.evaluations = RecordLog(path / "evaluations.jsonl")
+        self.events = RecordLog(path / "events.jsonl")
+        self.checkpoints = path / "checkpoints"
+        self._manifest_lock = threading.Lock()
+
+    @classmethod
+    def create(
+        cls, path: Path, recipe_toml: bytes, record: Mapping[str, Any], parents: tuple[Parent, ...]
+    ) -> RunFolder:
+        """A new run folder, whole from the moment it has its name.
+
+        Raises:
+            PlaceTakenError: something is there already.
+            StorageError: the file system refused.
+        """
+        with folder_made_whole(path) as aside:
+            (aside / "checkpoints").mkdir()
+            write_file(aside / RECIPE_NAME, recipe_toml)
+            Manifest(
+                describes="run",
+                files=(hash_file(aside / RECIPE_NAME, name=RECIPE_NAME),),
+                parents=parents,
+                record=dict(record),
+                state={"final": False, "logs": [], "files": [], "checkpoints": []},
+                times={"started": now()},
+            ).write(aside)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """An existing run.
+
+        Raises:
+            UsageError: there is no such folder, or it is no run.
+            DataError: its manifest or recipe does not hold.
+        """
+        if not path.is_dir():
+            raise UsageError(f"{path}: no such run directory", hint="name a directory that strata train-lm made")
+        if not (path / "manifest.json").is_file() or not (path / RECIPE_NAME).is_file():
+            raise UsageError(f"{path} is not a run: it has no recipe.toml and manifest.json")
+        run = cls(path)
+        manifest = run.manifest
+        if manifest.describes != "run":
+            raise UsageError(f"{path} is a {manifest.describes}, not a run")
+        claimed = {entry.path: entry for entry in manifest.files}
+        found = hash_file(path / RECIPE_NAME, name=RECIPE_NAME)
+        if claimed.get(RECIPE_NAME) != found:
+            raise DataError(
+                f"{path / 'recipe.toml'} was changed after the run started: its SHA-256 is {found.sha256}",
+                hint="put the original back; to change a setting use --set with strata resume",
+            )
+        return run
+
+    @property
+    def manifest(self) -> Manifest:
+        """The run's manifest as it is on disk."""
+        return Manifest.read(self.path / "manifest.json")
+
+    def recipe_with(self, overrides: Sequence[str]) -> tuple[LMRecipe, list[tuple[str, Any, Any]]]:
+        """The run's settings, earlier changes included, with those of this session.
+
+        Returns:
+            The recipe, and this session's changes as (key, old value, new value).
+
+        Raises:
+            RecipeError: a change would alter the past; all of them are listed.
+        """
+        current = load_recipe(self._recipe_path, "lm")
+        changed = load_recipe(self._recipe_path, "lm", overrides)
+        return changed, check_resumable(current, changed)
+
+    @property
+    def _recipe_path(self) -> Path:
+        overrides = self.path / OVERRIDES_NAME
+        return overrides if overrides.exists() else self.path / RECIPE_NAME
+
+    def go_on(self, step: int, changes: list[tuple[str, Any, Any]], environment: Mapping[str, Any]) -> None:
+        """Prepares the records for steps after `step`, and keeps this session's changes for later ones."""
+        # The manifest vouches for no record while records change, so that a kill in between leaves no false alarm.
+        self._update(lambda listed: listed, final=False, logs=[], files=[])
+        self.metrics.keep_up_to(step)
+        self.evaluations.keep_up_to(step)
+        if changes:
+            self._keep_changes(load_recipe(self._recipe_path, "lm"), changes)
+            self.event("settings changed", step, changes={key: [old, new] for key, old, new in changes})
+        self.event("environment", step, **environment)
+        self.close(final=False)
+
+    def _keep_changes(self, current: LMRecipe, changes: list[tuple[str, Any, Any]]) -> None:
+        """Writes overrides.toml: a recipe that starts from the run's own and has what resumes have changed."""
+        original = load_recipe(self.path / RECIPE_NAME, "lm")
+        settings = {key: new for key, _, new in [*changed_keys(original, current), *changes]}
+        tables: dict[str, Any] = {"base": RECIPE_NAME}
+        for key, value in settings.items():
+            table, _, name = key.partition(".")
+            tables.setdefault(table, {})[name] = value
+        write_file(self.path / OVERRIDES_NAME, tomli_w.dumps(tables).encode())
+
+    def as_parent(self) -> Parent:
+        """This run as its checkpoints name it."""
+        return Parent("run", self.manifest.digest, "../..")
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keeps other processes out; the lock dies with its holder.
+
+        The lock is flock(2) on `.lock`. Across nodes it holds where the shared file system passes flock on (Lustre
+        with -o flock, NFS v4); where it does not, only processes of one node are kept apart.
+
+        Raises:
+            PlaceTakenError: another process holds the run.
+        """
+        lock = FileLock(str(self.path / LOCK_NAME))
+        with storage_errors(self.path / LOCK_NAME):
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                raise PlaceTakenError(
+                    f"{self.path} is in use: another process is training in it", hint="wait until it ends, or stop it"
+                ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def event(self, name: str, step: int, **details: Any) -> None:
+        """Adds to events.jsonl what happened at a step."""
+        self.events.append({"event": name, "step": step, **details, "timing": {"time": now()}})
+        self.log(f"step {step}: {name} " + " ".join(f"{key}={value}" for key, value in details.items()))
+
+    def log(self, text: str) -> None:
+        """Adds a line to run.log."""
+        with storage_errors(self.path / "run.log"), open(self.path / "run.log", "a", encoding="utf-8") as file:
+            file.write(f"{now()} {text}\n")
+
+    def sync(self) -> None:
+        """Makes the records durable; what a checkpoint stands on must not be younger than the checkpoint."""
+        for records in (self.metrics, self.evaluations, self.events):
+            records.sync()
+
+    def add_checkpoint(self, path: Path, digest: str) -> None:
+        """Notes a checkpoint in the manifest; called from the thread that wrote it."""
+        name = f"checkpoints/{path.name}"
+        self._update(lambda listed: [*_without(listed, name), {"path": name, "digest": digest}])
+
+    def note_saved(self, step: int, path: Path, digest: str) -> None:
+        """Records that a checkpoint is whole on disk."""
+        self.add_checkpoint(path, digest)
+        self.event("saved", step, checkpoint=f"checkpoints/{path.name}")
+
+    def drop_checkpoint(self, path: Path) -> None:
+        """Takes a checkpoint that is about to be removed out of the manifest."""
+        self._update(lambda listed: _without(listed, f"checkpoints/{path.name}"))
+
+    def close(self, *, final: bool) -> None:
+        """Notes the records as they are; `final`: nothing in the run changes any more. No save may be under way."""
+        logs = [self._entry(name) for name in LOG_NAMES if (self.path / name).exists()]
+        files = [self._entry(OVERRIDES_NAME)] if (self.path / OVERRIDES_NAME).exists() else []
+        self._update(lambda listed: listed, final=final, logs=logs, files=files)
+
+    def _update(self, change: Callable[[list[dict[str, str]]], list[dict[str, str]]], **state: Any) -> None:
+        with self._manifest_lock:
+            manifest = self.manifest
+            listed = sorted(change(manifest.state["checkpoints"]), key=lambda checkpoint: checkpoint["path"])
+            new = replace(
+                manifest,
+                state={**manifest.state, **state, "checkpoints": listed, "links": self._links()},
+                times={**manifest.times, "updated": now()},
+            )
+            new.write(self.path)
+
+    def _links(self) -> dict[str, str]:
+        links = {name: self.checkpoints / name for name in (LATEST, BEST)}
+        return {name: os.readlink(link) for name, link in links.items() if link.is_symlink()}
+
+    def _entry(self, name: str) -> dict[str, Any]:
+        entry = hash_file(self.path / name, name=name)
+        return {"path": entry.path, "size": entry.size, "sha256": entry.sha256}
+
+
+def _without(listed: list[dict[str, str]], name: str) -> list[dict[str, str]]:
+    return [checkpoint for checkpoint in listed if checkpoint["path"] != name]

@@ -1,0 +1,87 @@
+"""What a kind of model supplies to the engine: its model, its batches, its losses and its evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from strata_core.training.distributed import Ranks
+
+Batch = dict[str, Tensor]
+"""The tensors of one micro-batch, on the CPU when fetched, on the device when used."""
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """One optimizer step, known before anything is read.
+
+    Attributes:
+        micro_batches: what to fetch for each micro-batch, in the order of the global batch; opaque to the engine.
+            Rank r of R takes the r-th of R equal consecutive parts.
+        counts: for each loss, the number of things it is a sum over (tokens, arcs, roles, ...) in the whole global
+            batch.
+        samples: examples in the global batch.
+        tokens: tokens in the global batch.
+    """
+
+    micro_batches: Sequence[Any]
+    counts: Mapping[str, int]
+    samples: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class EvaluationContext:
+    """What an evaluation may use: where to compute, with whom, and whether to give up early.
+
+    `stop_requested` is agreed over ranks, so every rank calls it the same number of times.
+    """
+
+    device: torch.device
+    ranks: Ranks
+    autocast: Callable[[], AbstractContextManager[Any]]
+    stop_requested: Callable[[], bool]
+    progress: Callable[[int, int], None]
+
+
+class EvaluationStopped(Exception):
+    """Raised by a task's evaluation when `stop_requested` answered yes."""
+
+
+class Task(Protocol):
+    """A kind of model in training. One instance serves one run; all methods are pure functions of their arguments."""
+
+    kind: str
+    loss_weights: Mapping[str, float]
+    """Weight of each loss; fixes the losses' names and order."""
+    metric_directions: Mapping[str, str]
+    """"min" or "max" for each metric of `evaluate` that can select the best checkpoint."""
+
+    def build_model(self) -> nn.Module:
+        """A new model with its initial weights, on the default device; parameters that no loss reaches are frozen."""
+
+    def plan(self, step: int) -> StepPlan:
+        """The global batch of step number `step`, counted from 0."""
+
+    def worst_step(self) -> StepPlan:
+        """A step whose micro-batches are the costliest that the data holds; for memory prediction."""
+
+    def fetch(self, micro_batch: Any) -> Batch:
+        """Reads one micro-batch; called from loading threads."""
+
+    def loss_sums(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Each loss summed over the micro-batch, float32 scalars, in the order of `loss_weights`."""
+
+    def evaluate(self, model: nn.Module, context: EvaluationContext) -> dict[str, float]:
+        """Metrics on the validation split, the same on every rank and for any number of ranks."""
+
+    def config(self) -> dict[str, Any]:
+        """What config.json of a checkpoint holds: enough to build the model anew."""
+
+    def facts(self) -> dict[str, Any]:
+        """What a person wants to know about the data before training starts."""

@@ -1,0 +1,135 @@
+"""One rank's side of a launch: where it writes, what it reports, and how it notices that its launcher is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from strata_core.errors import LostRankError, StrataError
+from strata_core.training.stop import StopRequests
+
+EXCHANGE_VARIABLE = "STRATA_EXCHANGE"
+"""Names the folder through which ranks report to the launcher on their node."""
+
+LAUNCHER_VARIABLE = "STRATA_LAUNCHER"
+"""The launcher's process id."""
+
+PARENT_POLL_SECONDS = 0.5
+SECONDS_TO_LEAVE = 25.0
+"""How long a rank may take to save after its launcher died."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How a rank failed.
+
+    Attributes:
+        rank: which one.
+        time: when, in seconds since the epoch.
+        message, hint: for the operator.
+        exit_code: what the rank ended with.
+        lost_peers: whether all it met was that another rank was gone.
+    """
+
+    rank: int
+    time: float
+    message: str
+    hint: str | None
+    exit_code: int
+    lost_peers: bool
+
+
+def is_worker() -> bool:
+    """Whether this process was started as one rank of several."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1 or has_launcher()
+
+
+def has_launcher() -> bool:
+    """Whether strata's own launcher started this rank and waits for its report."""
+    return EXCHANGE_VARIABLE in os.environ
+
+
+def rank() -> int:
+    """This process's rank, 0 where it is alone."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def restarts() -> int:
+    """How often the elastic agent has started the ranks again."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
+def report_result(result: dict[str, Any]) -> None:
+    """Tells the launcher on this node how the run ended; local rank 0 speaks for all."""
+    exchange = os.environ.get(EXCHANGE_VARIABLE)
+    if exchange and os.environ.get("LOCAL_RANK", "0") == "0":
+        _write(Path(exchange, "result.json"), result)
+
+
+def report_failure(error: StrataError) -> None:
+    """Tells the launcher on this node why this rank failed."""
+    failure = Failure(rank(), time.time(), error.message, error.hint, error.exit_code, isinstance(error, LostRankError))
+    _write(Path(os.environ[EXCHANGE_VARIABLE], f"failure-{rank()}.json"), asdict(failure))
+
+
+def read_result(exchange: Path) -> dict[str, Any] | None:
+    """What `report_result` wrote."""
+    path = exchange / "result.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def read_failures(exchange: Path) -> list[Failure]:
+    """What the ranks reported, each about its last start."""
+    return [Failure(**json.loads(path.read_text())) for path in exchange.glob("failure-*.json")]
+
+
+def _write(path: Path, value: Any) -> None:
+    aside = path.with_suffix(".aside")
+    aside.write_text(json.dumps(value))
+    os.replace(aside, path)
+
+
+def watch_launcher(stop: StopRequests) -> None:
+    """Asks for a stop when the launcher dies, and leaves for good when that takes too long."""
+    launcher = os.environ.get(LAUNCHER_VARIABLE)
+    if launcher is None:
+        return
+
+    def watch() -> None:
+        while os.getppid() == int(launcher):
+            time.sleep(PARENT_POLL_SECONDS)
+        stop.request("the launcher is gone")
+        time.sleep(SECONDS_TO_LEAVE)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="launcher-watch", daemon=True).start()
+
+
+class RankLog:
+    """Where a rank other than the first writes: a temporary file, then `logs/rank-N.log` of the run."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.NamedTemporaryFile(prefix=f"strata-rank-{rank()}-", suffix=".log")  # noqa: SIM115
+        self._redirect(self._file.fileno())
+
+    def move_to(self, run: str | Path) -> None:
+        """Goes on in the run's folder."""
+        folder = Path(run, "logs")
+        folder.mkdir(exist_ok=True)
+        path = folder / f"rank-{rank()}.log"
+        with open(self._file.name, "rb") as earlier, open(path, "ab") as log:
+            shutil.copyfileobj(earlier, log)
+            log.flush()
+            self._redirect(log.fileno())
+        self._file.close()
+
+    def _redirect(self, descriptor: int) -> None:
+        for stream in (1, 2):
+            os.dup2(descriptor, stream)
