@@ -1,0 +1,82 @@
+"""What is wrong in an annotated file, collected so that one run names every fault."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from strata_core.errors import DataError
+
+
+class Severity(enum.Enum):
+    """What a finding does to the sentence and, in strict reading, to the whole preparation."""
+
+    FAULT = "the sentence is left out; strict reading stops"
+    DOUBT = "the sentence is kept without what is doubtful; strict reading stops"
+    NOTE = "the sentence is kept; reading goes on"
+
+
+SEVERITIES = {
+    "not-utf8": Severity.FAULT,
+    "column-count": Severity.FAULT,
+    "empty-column": Severity.FAULT,
+    "word-ids": Severity.FAULT,
+    "head-not-a-number": Severity.FAULT,
+    "head-out-of-range": Severity.FAULT,
+    "own-head": Severity.FAULT,
+    "several-roots": Severity.FAULT,
+    "no-root": Severity.FAULT,
+    "cycle": Severity.FAULT,
+    "repeated-sent-id": Severity.DOUBT,
+    "malformed-roles": Severity.DOUBT,
+    "roles-of-other-words": Severity.NOTE,
+    "roles-without-sentence": Severity.NOTE,
+    "comments-without-words": Severity.NOTE,
+    "text-differs": Severity.NOTE,
+}
+"""Every kind of finding."""
+
+SHOWN_FINDINGS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong: where it is, what kind it is (a key of SEVERITIES), and the value found."""
+
+    kind: str
+    file: str
+    line: int
+    sent_id: str | None
+    detail: str
+
+    @property
+    def severity(self) -> Severity:
+        return SEVERITIES[self.kind]
+
+    def __str__(self) -> str:
+        sentence = f" (sent_id {self.sent_id})" if self.sent_id is not None else ""
+        return f"{self.file}:{self.line}{sentence}: {self.kind}: {self.detail}"
+
+
+Report = Callable[[Finding], None]
+"""Takes each finding as it is made; `list.append` will do."""
+
+
+def refuse_findings(findings: Sequence[Finding]) -> None:
+    """Strict reading: nothing but notes may have been found.
+
+    Raises:
+        DataError: names every fault and doubt, up to SHOWN_FINDINGS of them one by one.
+    """
+    grave = [finding for finding in findings if finding.severity is not Severity.NOTE]
+    if not grave:
+        return
+    lines = [str(finding) for finding in grave[:SHOWN_FINDINGS]]
+    if len(grave) > SHOWN_FINDINGS:
+        lines.append(f"and {len(grave) - SHOWN_FINDINGS:,} more")
+    problems = "1 problem" if len(grave) == 1 else f"{len(grave):,} problems"
+    raise DataError(
+        "\n".join([f"{problems} in annotated sentences:", *lines]),
+        hint="correct them, or leave the sentences out with --on-error skip",
+    )

@@ -1,0 +1,1 @@
+"""Seeded synthetic corpora: every example is a pure function of (seed, index)."""

@@ -1,0 +1,38 @@
+"""The inventories of labels that annotated sentences use: each label has a number, given out in order of first use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+LABEL_KINDS = ("upos", "relation", "roleset", "role")
+NO_LABEL = -1
+
+
+class Labels:
+    """Numbers labels, and names them again. One object serves all splits of a corpus, so that they agree.
+
+    Args:
+        names: kind -> labels in the order of their numbers, to go on from.
+    """
+
+    def __init__(self, names: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._names = {kind: list((names or {}).get(kind, ())) for kind in LABEL_KINDS}
+        self._numbers = {kind: {name: number for number, name in enumerate(self._names[kind])} for kind in LABEL_KINDS}
+
+    def number(self, kind: str, label: str | None) -> int:
+        """The label's number, a new one where it is seen for the first time; NO_LABEL for None."""
+        if label is None:
+            return NO_LABEL
+        numbers = self._numbers[kind]
+        if label not in numbers:
+            numbers[label] = len(numbers)
+            self._names[kind].append(label)
+        return numbers[label]
+
+    def name(self, kind: str, number: int) -> str | None:
+        """The label of a number; None for NO_LABEL."""
+        return None if number == NO_LABEL else self._names[kind][number]
+
+    def names(self, kind: str) -> tuple[str, ...]:
+        """All labels of a kind in the order of their numbers."""
+        return tuple(self._names[kind])

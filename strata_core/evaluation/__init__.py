@@ -1,0 +1,1 @@
+"""Measures of predictions against what is right; numpy alone."""
