@@ -1,0 +1,67 @@
+"""Built-in samples as corpora: prepared into a cache when they are first asked for, and found there afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+from strata_core.corpus.format import FORMAT_VERSION
+from strata_core.corpus.preparation import PreparationSettings, prepare_sample
+from strata_core.corpus.reading import open_corpus
+from strata_core.corpus.sources.samples import sample_info
+from strata_core.errors import DataError
+from strata_core.files import storage_errors
+from strata_core.manifest import canonical_json
+from strata_core.observer import SILENT, Observer
+
+SAMPLE_VAL_FRACTION = 0.1
+"""Large enough that a sample of some dozens of documents has a few to validate on."""
+
+
+def cache_folder() -> Path:
+    """Where strata keeps what it can make again: $STRATA_CACHE, else $XDG_CACHE_HOME/strata, else ~/.cache/strata."""
+    if own := os.environ.get("STRATA_CACHE"):
+        return Path(own)
+    if shared := os.environ.get("XDG_CACHE_HOME"):
+        return Path(shared) / "strata"
+    return Path.home() / ".cache" / "strata"
+
+
+def sample_corpus(
+    name: str, *, vocab_size: int = 4096, val_fraction: float = SAMPLE_VAL_FRACTION, observer: Observer = SILENT
+) -> Path:
+    """The corpus directory of a built-in sample; made on first use, by one process while others wait for it.
+
+    The directory's name has a digest of the sample's text, the settings and the format version, so that another text or
+    setting is another directory.
+
+    Raises:
+        UsageError: no sample has that name, or a setting that cannot be.
+        StorageError: the cache cannot be written.
+    """
+    from filelock import FileLock
+
+    settings = PreparationSettings(vocab_size=vocab_size, val_fraction=val_fraction)
+    identity = [FORMAT_VERSION, sample_info(name).sha256, vocab_size, val_fraction]
+    key = hashlib.sha256(canonical_json(identity)).hexdigest()[:16]
+    corpora = cache_folder() / "samples"
+    folder = corpora / f"{name}-{key}"
+    with storage_errors(corpora):
+        corpora.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(corpora / f"{folder.name}.lock")
+        lock.acquire()
+    try:
+        if folder.exists():
+            try:
+                open_corpus(folder)
+                return folder
+            except DataError as error:
+                observer.warning(f"{error.message}; making the sample again")
+                with storage_errors(folder):
+                    shutil.rmtree(folder)
+        prepare_sample(name, folder, settings, observer=observer)
+        return folder
+    finally:
+        lock.release()
