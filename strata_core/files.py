@@ -153,6 +153,8 @@ def folder_made_whole(final: Path) -> Iterator[Path]:
             raise PlaceTakenError(
                 f"{final} is being made by another process", hint="wait for it, or choose another place"
             ) from None
+        if not _is_still(aside, descriptor):
+            raise PlaceTakenError(f"{final} appeared while it was being made", hint="choose another place")
         try:
             _empty(aside)
             yield aside
@@ -167,6 +169,14 @@ def folder_made_whole(final: Path) -> Iterator[Path]:
             raise
     finally:
         os.close(descriptor)
+
+
+def _is_still(folder: Path, descriptor: int) -> bool:
+    """Whether the name still means the open folder: whoever held the lock before may have renamed it."""
+    try:
+        return os.path.samestat(os.stat(folder), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _empty(folder: Path) -> None:

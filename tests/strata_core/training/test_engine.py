@@ -4,9 +4,11 @@ import json
 import math
 import shutil
 
+import numpy as np
 import pytest
 import torch
 
+from strata_core.corpus.reading import open_corpus
 from strata_core.errors import DataError, DivergedError, PlaceTakenError, RecipeError, UsageError
 from strata_core.manifest import Manifest
 from strata_core.training import language_model
@@ -402,3 +404,30 @@ def test_deterministic_kernels_are_asked_for_and_recorded(tiny_recipe, tmp_path)
     determinism = RunFolder(tmp_path / "run").manifest.record["environment"]["determinism"]
     assert determinism["asked"] and determinism["obtained"]
     assert not torch.are_deterministic_algorithms_enabled()
+
+
+@pytest.mark.parametrize(("n_bytes", "windows"), [(32, 1), (33, 1), (63, 1), (64, 2)])
+def test_windows_are_as_many_as_fit_with_a_label_for_every_position(tiny_recipe, tmp_path, n_bytes, windows):
+    corpus = write_byte_corpus(tmp_path / "corpus", {"train": ["x" * n_bytes]})
+    recipe = tiny_recipe(f"corpus.path={str(corpus)!r}", "batch.batch_size=1", "batch.micro_batch_size=1")
+    task = language_model.LanguageModelTask(recipe, open_corpus(corpus))
+    assert task.n_windows == windows  # CASES C07: floor((bytes + 1 - 1) / 32)
+    last = task.fetch(np.array([windows - 1]))
+    assert last["labels"].shape == (1, 32)
+    assert int(last["labels"][0, -1]) == (256 if n_bytes in (32, 64) else ord("x"))
+
+
+def test_masked_documents_do_not_see_each_other(tiny_recipe, tmp_path):
+    first, second = "the dog sees the bird", "a cat"
+    losses = []
+    for other in (first, "xxx xxx xxxx xxx xxxx"):
+        corpus = write_byte_corpus(tmp_path / f"corpus-{len(losses)}", {"train": [other, second, "and then stops"]})
+        recipe = tiny_recipe(
+            f"corpus.path={str(corpus)!r}", "batch.batch_size=1", "batch.micro_batch_size=1", "batch.mask_documents=true"
+        )
+        task = language_model.LanguageModelTask(recipe, open_corpus(corpus))
+        batch = task.fetch(np.array([0]))
+        model = task.build_model().eval()
+        states = model(batch["tokens"], attention=task._attention(batch["tokens"]))
+        losses.append(states[0, len(first) + 1 : len(first) + 1 + len(second)].detach())
+    torch.testing.assert_close(losses[0], losses[1])
