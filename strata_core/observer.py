@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,6 +39,34 @@ class Observer:
 
     def checkpoint_saved(self, step: int, path: str) -> None:
         """A checkpoint is whole on disk."""
+
+
+class SlowStage:
+    """A stage that is shown only once its work has taken a few seconds; for work that is often over at once.
+
+    Args:
+        observer: told of the stage.
+        name, unit: as for `Observer.stage_started`.
+    """
+
+    seconds_before_shown = 5.0
+
+    def __init__(self, observer: Observer, name: str, unit: str) -> None:
+        self._observer = observer
+        self._name = name
+        self._unit = unit
+        self._began = time.monotonic()
+        self._shown = False
+
+    def advance(self, done: int, total: int) -> None:
+        """`done` of `total` units are finished."""
+        if not self._shown and time.monotonic() - self._began > self.seconds_before_shown:
+            self._observer.stage_started(self._name, total, self._unit)
+            self._shown = True
+        if self._shown:
+            self._observer.stage_advanced(done)
+            if done == total:
+                self._observer.stage_finished()
 
 
 SILENT = Observer()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from strata_cli.commands.replay import next_command, parse_step, replay_json, replay_run, write_replay
 from strata_cli.display.figures import bytes_text, count_text
 from strata_cli.display.output import write_json, write_text
 from strata_cli.display.progress import shown_progress
@@ -16,28 +18,52 @@ from strata_core.manifest import Fault, Report, verify
 from strata_core.manifest.faults import FAULT_KINDS
 from strata_core.manifest.names import show_name
 
+if TYPE_CHECKING:
+    from strata_core.training.replay import Replay
+
 _DIGEST_DIGITS = 64
 _SHOWN_DIGITS = 12
 
 
-def verify_manifest(path: str, *, quick: bool, json_output: bool) -> int:
+def verify_manifest(path: str, *, quick: bool, replay: str | None, json_output: bool) -> int:
     """Verifies what lies at a path and prints what was found.
 
+    Args:
+        path: a run, checkpoint, corpus, manifest or list of checksums.
+        quick: compare sizes only.
+        replay: the step of a run to train up to again, "last", or None for no replay.
+        json_output: print one JSON object.
+
     Returns:
-        0 when everything is as listed, 4 when anything is not.
+        0 when everything is as listed and comes out the same again, 4 when anything is or does not.
 
     Raises:
-        UsageError: the path does not exist.
-        DataError: there is no manifest, or it cannot be used.
+        UsageError: the path does not exist, or cannot be replayed to that step.
+        DataError: there is no manifest, or it cannot be used; or the run cannot be replayed here.
     """
+    step = parse_step(replay) if replay is not None else None
+    place = expand_path(path)
     with shown_progress(quiet=json_output or not is_live(sys.stderr)) as observer:
-        report = verify(expand_path(path), quick=quick, observer=observer)
+        report = verify(place, quick=quick, observer=observer)
+        outcome = replay_run(place, report, step, observer) if replay is not None else None
     if json_output:
-        write_json(report.to_json())
+        write_json(_json(report, outcome, replayed=replay is not None))
     else:
         _write_faults(report.faults)
-        write_text("\n".join([*_remarks(report), _summary(report), f"next: {_next_command(report)}"]))
-    return 0 if report.ok else VerificationError.exit_code
+        write_text("\n".join([*_remarks(report), _summary(report)]))
+        if replay is not None:
+            write_replay(outcome)
+        write_text(f"next: {_next_command(report) if outcome is None else next_command(report.path, outcome)}")
+    return 0 if report.ok and (outcome is None or outcome.equal) else VerificationError.exit_code
+
+
+def _json(report: Report, outcome: Replay | None, *, replayed: bool) -> dict[str, Any]:
+    result = report.to_json()
+    if replayed:
+        result["replay"] = replay_json(outcome)
+    if outcome is not None and not outcome.equal:
+        result["verdict"] = "failed"
+    return result
 
 
 def _write_faults(faults: Sequence[Fault]) -> None:

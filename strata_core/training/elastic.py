@@ -8,24 +8,20 @@ a second.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import signal
 import sys
 import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-import psutil
-
 from strata_core.errors import StrataError, UsageError
-from strata_core.training.stop import SIGNALS
-from strata_core.training.worker import EXCHANGE_VARIABLE, LAUNCHER_VARIABLE, Failure, read_failures, read_result
+from strata_core.training.stop_relay import StopRelay
+from strata_core.training.worker import EXCHANGE_VARIABLE, LAUNCHER_VARIABLE, Failure, read_failures, read_result, tell
 
 SECONDS_TO_SHUT_DOWN = 10
 """How long ranks may take to end after one of them has failed."""
@@ -65,15 +61,16 @@ class WorkerError(StrataError):
         self.exit_code = failure.exit_code
 
 
-def launch(command: Sequence[str], plan: LaunchPlan) -> dict[str, Any]:
+def launch(command: Sequence[str], plan: LaunchPlan, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Runs `command` as every rank of this node and waits for all of them.
 
-    SIGTERM, SIGUSR1 and SIGINT are passed on to the ranks, which agree to stop. No rank outlives this process: each
-    watches its parent.
+    SIGTERM, SIGUSR1 and SIGINT are passed on to the ranks, which agree to stop. No rank outlives this process for
+    long: each watches its parent.
 
     Args:
         command: program and arguments.
         plan: how many and where.
+        facts: what the ranks find in `worker.told`.
 
     Returns:
         The result that local rank 0 reported.
@@ -82,12 +79,14 @@ def launch(command: Sequence[str], plan: LaunchPlan) -> dict[str, Any]:
         WorkerError: a rank failed; the one that failed first on this node.
         UsageError: the plan cannot be carried out.
     """
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     with tempfile.TemporaryDirectory(prefix="strata-launch-") as folder:
         exchange = Path(folder)
+        tell(exchange, facts)
         os.environ.update({EXCHANGE_VARIABLE: folder, LAUNCHER_VARIABLE: str(os.getpid())})
         # A store that lives on between restarts would hand the new ranks the addresses of the old ones.
         os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
@@ -100,19 +99,20 @@ def launch(command: Sequence[str], plan: LaunchPlan) -> dict[str, Any]:
             rdzv_backend="c10d",
             rdzv_endpoint=_endpoint(plan),
             max_restarts=plan.max_restarts,
-            # The signals that mean "save and stop" are passed on below; torch would end the ranks with them.
-            signals_to_handle="SIGHUP,SIGQUIT",
+            # Torch would end the ranks with the signals that mean "save and stop", and with SIGHUP even under nohup.
+            signals_to_handle="SIGQUIT",
+            logs_specs=DefaultLogsSpecs(log_dir=str(exchange / "torch")),
             log_line_prefix_template="",
             # Once a rank has failed the others cannot reach a common step any more, so there is nothing to wait for.
             shutdown_timeout=SECONDS_TO_SHUT_DOWN,
         )
-        forwarding = _SignalForwarding()
+        relay = StopRelay(exchange)
         try:
             elastic_launch(config, command[0])(*command[1:])
         except ChildFailedError as error:
             raise _first_failure(exchange, error, plan.nproc * plan.nnodes) from None
         finally:
-            forwarding.end()
+            relay.end()
             del os.environ[EXCHANGE_VARIABLE], os.environ[LAUNCHER_VARIABLE]
         result = read_result(exchange)
     if result is None:
@@ -151,22 +151,6 @@ def _silent_failure(rank: int, failure: Any) -> Failure:
         message = f"ended with exit code {code}"
     hint = "the run goes on with: strata resume RUN_DIR" if code in (-signal.SIGKILL, -signal.SIGTERM) else None
     return Failure(rank, float(failure.timestamp), message, hint, StrataError.exit_code, lost_peers=False)
-
-
-class _SignalForwarding:
-    """Passes the signals that ask for a stop on to the ranks, from now until `end`."""
-
-    def __init__(self) -> None:
-        self._previous = {each: signal.signal(each, self._pass_on) for each in SIGNALS}
-
-    def end(self) -> None:
-        for each, handler in self._previous.items():
-            signal.signal(each, handler)
-
-    def _pass_on(self, number: int, _frame: FrameType | None) -> None:
-        for child in psutil.Process().children():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                child.send_signal(number)
 
 
 def local_ranks(asked: str) -> int:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from strata_core.errors import DivergedError
-from strata_core.observer import Observer
+from strata_core.observer import Observer, SlowStage
 from strata_core.recipes.lm import LMRecipe
 from strata_core.training.checkpoint import (
     CheckpointState,
@@ -106,8 +106,11 @@ class Engine:
         self._step.scale.load(checkpoint.trainer["loss_scale"])
         self._saved_step = self.state.progress.step
 
-    def train(self) -> str:
+    def train(self, *, until_step: int | None = None) -> str:
         """Runs until the recipe's last step, patience, or a request to stop; the newest state is in a checkpoint then.
+
+        Args:
+            until_step: leave after this step instead, without what is due at the recipe's last step.
 
         Returns:
             FINISHED, PATIENCE or PREEMPTED.
@@ -116,7 +119,7 @@ class Engine:
             DivergedError: too many non-finite updates in a row; the checkpoints saved before are intact.
             StorageError: a record or a checkpoint could not be written.
         """
-        last_step = self.recipe.run.max_steps
+        last_step = self.recipe.run.max_steps if until_step is None else until_step
         self.model.train()
         loader = BatchLoader(
             self.task,
@@ -264,7 +267,7 @@ class Engine:
             ranks=self.ranks,
             autocast=self._step.autocast,
             stop_requested=lambda: self.ranks.any(self._stop.requested, self._device),
-            progress=lambda done, total: None,
+            progress=SlowStage(self._observer, "evaluation", "batches").advance,
         )
 
     def _judge(self, metrics: Mapping[str, float]) -> bool:
@@ -302,10 +305,11 @@ class Engine:
             return
         self.run.sync()
         started = time.perf_counter()
-        self._store.save(step, self._checkpoint_state(), best=best, background=background)
+        self._store.save(step, self.checkpoint_state(), best=best, background=background)
         self._clock.leave_out(time.perf_counter() - started)
 
-    def _checkpoint_state(self) -> CheckpointState:
+    def checkpoint_state(self) -> CheckpointState:
+        """What a checkpoint would hold now, as live tensors; the reports of all steps have to be taken."""
         trainer = {
             **self.state.to_json(),
             "guard": self._step.guard.state(),

@@ -35,41 +35,44 @@ class LanguageModelTask:
     metric_directions: Mapping[str, str] = {"loss": "min", "bits_per_byte": "min"}
 
     def __init__(self, recipe: LMRecipe, corpus: Corpus) -> None:
-        """Checks that recipe and corpus go together.
+        """Takes the corpus as it is; `check` tells whether there is enough of it.
 
         Raises:
-            RecipeError: they do not, in vocabulary, length or validation split.
+            RecipeError: the recipe was written for another vocabulary.
         """
-        self.loss_weights: Mapping[str, float] = {"lm": recipe.objective.lm}
-        self._recipe = recipe
-        self._corpus = corpus
-        self._train = corpus.split("train")
-        self._seq_len = recipe.batch.seq_len
-        self._check()
-        self.n_windows = (self._train.n_tokens - 1) // self._seq_len
-        self._order = SampleOrder(self.n_windows, recipe.run.seed)
-        self._shape = TransformerConfig(
-            vocab_size=corpus.vocab_size,
-            **{name: getattr(recipe.model, name) for name in _SHAPE_SETTINGS},
-        )
-
-    def _check(self) -> None:
-        recipe, corpus = self._recipe, self._corpus
         if recipe.model.vocab_size not in (None, corpus.vocab_size):
             raise RecipeError(
                 f"model.vocab_size is {recipe.model.vocab_size}, the corpus {corpus.path} has {corpus.vocab_size}",
                 hint="leave model.vocab_size out: the corpus decides",
             )
-        windows = max(self._train.n_tokens - 1, 0) // self._seq_len
-        if windows < recipe.batch.batch_size:
+        self.loss_weights: Mapping[str, float] = {"lm": recipe.objective.lm}
+        self._recipe = recipe
+        self._corpus = corpus
+        self._train = corpus.split("train")
+        self._seq_len = recipe.batch.seq_len
+        self.n_windows = max(self._train.n_tokens - 1, 0) // self._seq_len
+        self._order = SampleOrder(max(self.n_windows, 1), recipe.run.seed)
+        self._shape = TransformerConfig(
+            vocab_size=corpus.vocab_size,
+            **{name: getattr(recipe.model, name) for name in _SHAPE_SETTINGS},
+        )
+
+    def check(self) -> None:
+        """Refuses data that cannot fill a step or an evaluation.
+
+        Raises:
+            RecipeError: fewer windows than one step takes, or no validation split where one is needed.
+        """
+        recipe, place = self._recipe, self._corpus.path
+        if self.n_windows < recipe.batch.batch_size:
             raise RecipeError(
-                f"the training split of {corpus.path} has {self._train.n_tokens:,} tokens, which is {windows} windows "
+                f"the training split of {place} has {self._train.n_tokens:,} tokens, which is {self.n_windows} windows "
                 f"of batch.seq_len {self._seq_len}; one step takes batch.batch_size {recipe.batch.batch_size}",
                 hint="use more text, or a smaller batch.batch_size or batch.seq_len",
             )
-        if recipe.evaluation.every and corpus.split("val").n_tokens < 2:
+        if recipe.evaluation.every and self._corpus.split("val").n_tokens < 2:
             raise RecipeError(
-                f"evaluation.every is {recipe.evaluation.every}, but {corpus.path} has no validation split",
+                f"evaluation.every is {recipe.evaluation.every}, but {place} has no validation split",
                 hint="prepare the corpus with a larger --val-fraction, or set evaluation.every = 0",
             )
 

@@ -16,6 +16,8 @@ from strata_core.corpus.reading import Corpus, open_corpus
 from strata_core.corpus.samples import sample_corpus
 from strata_core.errors import PlaceTakenError, RecipeError, UsageError
 from strata_core.manifest import Parent
+from strata_core.memory_fit import MemoryPlan
+from strata_core.memory_fit.prediction import predict_memory
 from strata_core.observer import SILENT, Observer
 from strata_core.recipes.lm import LMRecipe
 from strata_core.recipes.writing import dump_recipe, recipe_digest
@@ -29,7 +31,7 @@ from strata_core.training.checkpoint import (
     model_tensors,
     newest_whole,
 )
-from strata_core.training.distributed import Ranks, joined_ranks
+from strata_core.training.distributed import Ranks, choose_device, joined_ranks
 from strata_core.training.engine import FINISHED, PREEMPTED, Engine
 from strata_core.training.language_model import LanguageModelTask
 from strata_core.training.memory import peak_bytes
@@ -44,11 +46,51 @@ from strata_core.training.warm_start import load_weights
 ALREADY_FINISHED = "already finished"
 
 
+def plan_memory(
+    recipe: LMRecipe,
+    *,
+    device: str = "auto",
+    world_size: int = 1,
+    ranks_on_host: int = 1,
+    device_memory_bytes: int | None = None,
+    observer: Observer = SILENT,
+) -> MemoryPlan:
+    """What a rank of the run would need, beside what there is; a sample corpus is prepared for it.
+
+    Args:
+        recipe: a loaded recipe.
+        device: "auto", "cpu", "cuda" or "mps"; the machine need not have one whose memory is given.
+        world_size: ranks of the run.
+        ranks_on_host: those of them on this machine.
+        device_memory_bytes: memory of the device; None: what is free on this machine's.
+        observer: shown the preparation of a sample.
+
+    Raises:
+        RecipeError, UsageError, DataError: recipe, device or corpus cannot be used.
+    """
+    elsewhere = device_memory_bytes is not None and device != "auto"
+    device_type = device if elsewhere else choose_device(device, 0).type
+    corpus = _open_corpus(recipe, observer)
+    try:
+        LanguageModelTask(recipe, corpus).check()
+    except RecipeError as error:
+        observer.warning(f"training would be refused: {error.message}")
+    return predict_memory(
+        lambda changed: LanguageModelTask(changed, corpus),
+        recipe,
+        device_type=device_type,
+        world_size=world_size,
+        device_memory_bytes=device_memory_bytes,
+        ranks_on_host=ranks_on_host,
+    )
+
+
 def train_lm(
     recipe: LMRecipe,
     out: Path,
     *,
     device: str = "auto",
+    predicted_peak_bytes: int | None = None,
     observer: Observer = SILENT,
     stop: StopRequests | None = None,
 ) -> dict[str, Any]:
@@ -58,6 +100,7 @@ def train_lm(
         recipe: a loaded recipe.
         out: the run directory to make.
         device: "auto", "cpu", "cuda" or "mps".
+        predicted_peak_bytes: recorded beside the peak that is measured.
         observer: shown what happens.
         stop: requests to stop; the caller decides whether it listens to signals.
 
@@ -71,8 +114,8 @@ def train_lm(
     """
     if os.path.lexists(out) and int(os.environ.get("RANK", "0")) == 0:
         raise PlaceTakenError(f"{out} exists already", hint=f"choose another --out, or: strata resume {out}")
-    with _process_ready(recipe, device) as (ranks, place):
-        session = _Session(recipe, place, ranks, observer, stop or StopRequests())
+    with process_ready(recipe, device) as (ranks, place):
+        session = Session(recipe, place, ranks, observer, stop or StopRequests(), predicted_peak_bytes)
         parents = [session.corpus_parent(out)]
         if recipe.run.warm_start is not None:
             parents += load_weights(session.model, recipe.run.warm_start)
@@ -85,12 +128,28 @@ def train_lm(
             return session.train(run, checkpoint=None)
 
 
+def recipe_to_resume(run_dir: Path, overrides: Sequence[str] = ()) -> LMRecipe | None:
+    """The settings that a resume would go on with; None where a finished run leaves nothing to do.
+
+    Raises:
+        UsageError, RecipeError, DataError: as `resume_run`.
+    """
+    run = RunFolder.open(run_dir)
+    recipe, _ = run.recipe_with(overrides)
+    if not run.has_checkpoints:
+        return recipe
+    newest, _ = newest_whole(run.checkpoints, verify=False)
+    state = TrainerState.from_json(load_checkpoint(newest, verify=False, with_optimizer=False).trainer)
+    return None if state.is_over(recipe) else recipe
+
+
 def resume_run(
     run_dir: Path,
     *,
     start_from: str = "latest",
     overrides: Sequence[str] = (),
     device: str = "auto",
+    predicted_peak_bytes: int | None = None,
     observer: Observer = SILENT,
     stop: StopRequests | None = None,
 ) -> dict[str, Any]:
@@ -100,7 +159,7 @@ def resume_run(
         run_dir: the run directory.
         start_from: "latest" (the newest whole checkpoint), "best", or a step's number.
         overrides: key=value texts; only what cannot alter the past.
-        device, observer, stop: as for `train_lm`.
+        device, predicted_peak_bytes, observer, stop: as for `train_lm`.
 
     Returns:
         The result as `strata resume --json` prints it; "stopped_because" is "already finished" where nothing was to do.
@@ -113,7 +172,7 @@ def resume_run(
     """
     run = RunFolder.open(run_dir)
     recipe, changes = run.recipe_with(overrides)
-    with _process_ready(recipe, device) as (ranks, place), run.held() if ranks.is_first else nullcontext():
+    with process_ready(recipe, device) as (ranks, place), run.held() if ranks.is_first else nullcontext():
         checkpoint = _starting_point(run, start_from, observer)
         state = TrainerState.from_json(checkpoint.trainer) if checkpoint else TrainerState()
         if state.progress.step > recipe.run.max_steps:
@@ -123,7 +182,7 @@ def resume_run(
             )
         if checkpoint and state.is_over(recipe):
             return _already_finished(run, recipe, state, checkpoint.path, observer)
-        session = _Session(recipe, place, ranks, observer, stop or StopRequests())
+        session = Session(recipe, place, ranks, observer, stop or StopRequests(), predicted_peak_bytes)
         session.check_same_corpus(run, checkpoint)
         if recipe.run.warm_start is not None and checkpoint is None:
             load_weights(session.model, recipe.run.warm_start)
@@ -136,7 +195,7 @@ def resume_run(
 
 
 @contextmanager
-def _process_ready(recipe: LMRecipe, device: str) -> Iterator[tuple[Ranks, torch.device]]:
+def process_ready(recipe: LMRecipe, device: str) -> Iterator[tuple[Ranks, torch.device]]:
     """The process set up as the recipe asks, joined with the other ranks."""
     if recipe.run.deterministic:
         # cuBLAS reads this when CUDA starts, so it has to be set before the first call that touches a device.
@@ -152,20 +211,28 @@ def _process_ready(recipe: LMRecipe, device: str) -> Iterator[tuple[Ranks, torch
             torch.use_deterministic_algorithms(was_deterministic)
 
 
-class _Session:
+class Session:
     """One process's part in training a run, between the recipe and the result."""
 
     def __init__(
-        self, recipe: LMRecipe, device: torch.device, ranks: Ranks, observer: Observer, stop: StopRequests
+        self,
+        recipe: LMRecipe,
+        device: torch.device,
+        ranks: Ranks,
+        observer: Observer,
+        stop: StopRequests,
+        predicted_peak_bytes: int | None,
     ) -> None:
         self.recipe = recipe
         self.device = device
         self.ranks = ranks
         self._observer = observer
         self._stop = stop
+        self._predicted_peak_bytes = predicted_peak_bytes
         self._started = time.perf_counter()
         self.corpus = _open_corpus(recipe, observer)
         self.task = LanguageModelTask(recipe, self.corpus)
+        self.task.check()
         self.precision = choose_precision(recipe.run.precision, device, force=recipe.run.force_precision)
         if self.precision.reason is not None:
             observer.notice(f"precision: computing in {self.precision.effective}; {self.precision.reason}")
@@ -228,21 +295,25 @@ class _Session:
             on_removing=lambda step, path: run.drop_checkpoint(path),
         )
 
-    def train(self, run: RunFolder, *, checkpoint: LoadedCheckpoint | None) -> dict[str, Any]:
-        """Trains from a checkpoint, or from the start, and closes the run's records."""
-        engine = Engine(
+    def engine(self, run: RunFolder, store: CheckpointStore | None, observer: Observer) -> Engine:
+        """What trains the model; `store` is None where no checkpoint is to be written."""
+        return Engine(
             self.task,
             self.model,
             self.recipe,
             run,
-            self.open_store(run) if self.ranks.is_first else None,
+            store,
             device=self.device,
             ranks=self.ranks,
             precision=self.precision,
-            observer=self._observer,
+            observer=observer,
             stop=self._stop,
             tokenizer=self.corpus.tokenizer_path.read_bytes(),
         )
+
+    def train(self, run: RunFolder, *, checkpoint: LoadedCheckpoint | None) -> dict[str, Any]:
+        """Trains from a checkpoint, or from the start, and closes the run's records."""
+        engine = self.engine(run, self.open_store(run) if self.ranks.is_first else None, self._observer)
         if checkpoint is not None:
             engine.restore(checkpoint)
         first_step = engine.state.progress.step
@@ -253,15 +324,19 @@ class _Session:
         training_since = time.perf_counter()
         reason = engine.train()
         seconds = time.perf_counter() - training_since
+        memory = {"peak_memory_bytes": peak_bytes(self.device), "predicted_peak_bytes": self._predicted_peak_bytes}
         if self.ranks.is_first:
+            step = engine.state.progress.step
+            run.event("memory", step, timing=memory)
             if reason != PREEMPTED:
-                run.event("finished" if reason == FINISHED else "stopped early", engine.state.progress.step)
+                run.event("finished" if reason == FINISHED else "stopped early", step)
             run.close(final=reason != PREEMPTED)
-        result = _result(run, engine.state, reason)
-        result["seconds"] = time.perf_counter() - self._started
-        result["tokens_per_second"] = (engine.state.progress.tokens - first_tokens) / max(seconds, 1e-9)
-        result["peak_memory_bytes"] = peak_bytes(self.device)
-        return result
+        return {
+            **_result(run, engine.state, reason),
+            "seconds": time.perf_counter() - self._started,
+            "tokens_per_second": (engine.state.progress.tokens - first_tokens) / max(seconds, 1e-9),
+            **memory,
+        }
 
     def _facts(self, run: RunFolder, first_step: int) -> dict[str, Any]:
         batch = self.recipe.batch
@@ -294,7 +369,7 @@ def _starting_point(run: RunFolder, start_from: str, observer: Observer) -> Load
     """The checkpoint to go on from; None for a run that was stopped before it had any."""
     folder = run.checkpoints
     if start_from == "latest":
-        if not folder.is_dir() or not any(entry.name.startswith("step") for entry in folder.iterdir()):
+        if not run.has_checkpoints:
             observer.notice(f"{run.path} has no checkpoint yet: starting at step 0")
             return None
         path, passed_over = newest_whole(folder)

@@ -94,6 +94,11 @@ class RunFolder:
         return run
 
     @property
+    def has_checkpoints(self) -> bool:
+        """Whether anything was ever saved, whole or not."""
+        return self.checkpoints.is_dir() and any(self.checkpoints.glob("step*"))
+
+    @property
     def manifest(self) -> Manifest:
         """The run's manifest as it is on disk."""
         return Manifest.read(self.path / "manifest.json")
@@ -165,10 +170,12 @@ class RunFolder:
         finally:
             lock.release()
 
-    def event(self, name: str, step: int, **details: Any) -> None:
-        """Adds to events.jsonl what happened at a step."""
-        self.events.append({"event": name, "step": step, **details, "timing": {"time": now()}})
-        self.log(f"step {step}: {name} " + " ".join(f"{key}={value}" for key, value in details.items()))
+    def event(self, name: str, step: int, *, timing: Mapping[str, Any] | None = None, **details: Any) -> None:
+        """Adds to events.jsonl what happened at a step; what depends on the machine goes under "timing"."""
+        timing = timing or {}
+        self.events.append({"event": name, "step": step, **details, "timing": {"time": now(), **timing}})
+        figures = {**details, **timing}
+        self.log(f"step {step}: {name} " + " ".join(f"{key}={value}" for key, value in figures.items()))
 
     def log(self, text: str) -> None:
         """Adds a line to run.log."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from types import FrameType
 from typing import Any
 
@@ -14,22 +15,27 @@ CALLER = "a caller's request"
 REASONS = (*(each.name for each in SIGNALS), CALLER)
 """What a stop can be due to, in the order of the flags that ranks exchange."""
 
+SECONDS_OF_ONE_REQUEST = 1.0
+"""Signals so close together are one request: Slurm and service managers signal every process of a job, launchers pass
+their own signal on as well, and a process that gets both must still save."""
+
 
 class StopRequests:
     """Remembers that somebody wants the run to stop; the loop finishes its step, saves, and leaves.
 
-    With `listening`, the first signal is such a request and a second one leaves at once.
+    After `listen`, the first signal is such a request and a later one leaves at once.
     """
 
     def __init__(self) -> None:
         self._flags = [False] * len(REASONS)
+        self._requested_at = 0.0
         self._previous: dict[signal.Signals, Any] = {}
         self._caller_reason: str | None = None
 
     def request(self, reason: str) -> None:
         """Asks for a stop, from any thread; `reason` is recorded in the run's events."""
         self._caller_reason = reason
-        self._flags[REASONS.index(CALLER)] = True
+        self._note(CALLER)
 
     @property
     def requested(self) -> bool:
@@ -49,9 +55,10 @@ class StopRequests:
         return [float(flag) for flag in self._flags]
 
     def listen(self) -> None:
-        """Takes over the signals; call it from the main thread, before anything slow."""
+        """Takes over the signals, held back so far or not; call it from the main thread, before anything slow."""
         for each in SIGNALS:
             self._previous[each] = signal.signal(each, self._on_signal)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     def restore(self) -> None:
         """Gives the signals back to whoever had them."""
@@ -60,6 +67,11 @@ class StopRequests:
         self._previous.clear()
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        if self.requested:
+        if not self.requested:
+            self._note(signal.Signals(number).name)
+        elif time.monotonic() - self._requested_at > SECONDS_OF_ONE_REQUEST:
             os._exit(EXIT_INTERRUPTED)
-        self._flags[REASONS.index(signal.Signals(number).name)] = True
+
+    def _note(self, name: str) -> None:
+        self._requested_at = time.monotonic()
+        self._flags[REASONS.index(name)] = True

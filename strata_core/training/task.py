@@ -62,6 +62,9 @@ class Task(Protocol):
     metric_directions: Mapping[str, str]
     """"min" or "max" for each metric of `evaluate` that can select the best checkpoint."""
 
+    def check(self) -> None:
+        """Raises RecipeError where the data cannot serve the recipe: too little of it, or a split that is not there."""
+
     def build_model(self) -> nn.Module:
         """A new model with its initial weights, on the default device; parameters that no loss reaches are frozen."""
 

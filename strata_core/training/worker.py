@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,10 @@ EXCHANGE_VARIABLE = "STRATA_EXCHANGE"
 LAUNCHER_VARIABLE = "STRATA_LAUNCHER"
 """The launcher's process id."""
 
-PARENT_POLL_SECONDS = 0.5
+STOP_NAME = "stop.json"
+"""In the exchange folder, why the ranks are asked to stop; absent until they are."""
+
+LAUNCHER_POLL_SECONDS = 0.2
 SECONDS_TO_LEAVE = 25.0
 """How long a rank may take to save after its launcher died."""
 
@@ -48,12 +52,22 @@ class Failure:
 
 def is_worker() -> bool:
     """Whether this process was started as one rank of several."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1 or has_launcher()
+    return world_size() > 1 or has_launcher()
 
 
 def has_launcher() -> bool:
     """Whether strata's own launcher started this rank and waits for its report."""
     return EXCHANGE_VARIABLE in os.environ
+
+
+def world_size() -> int:
+    """How many ranks the run has."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def local_world_size() -> int:
+    """How many of them are on this node; all, where the launcher does not say."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", world_size()))
 
 
 def rank() -> int:
@@ -79,6 +93,17 @@ def report_failure(error: StrataError) -> None:
     _write(Path(os.environ[EXCHANGE_VARIABLE], f"failure-{rank()}.json"), asdict(failure))
 
 
+def told() -> dict[str, Any]:
+    """What the launcher has to tell its ranks; empty without one."""
+    exchange = os.environ.get(EXCHANGE_VARIABLE)
+    return json.loads(Path(exchange, "told.json").read_text()) if exchange else {}
+
+
+def tell(exchange: Path, facts: Mapping[str, Any]) -> None:
+    """The launcher's side of `told`."""
+    _write(exchange / "told.json", facts)
+
+
 def read_result(exchange: Path) -> dict[str, Any] | None:
     """What `report_result` wrote."""
     path = exchange / "result.json"
@@ -91,21 +116,33 @@ def read_failures(exchange: Path) -> list[Failure]:
 
 
 def _write(path: Path, value: Any) -> None:
+    if not path.parent.exists():  # the launcher is gone, and nobody will read this
+        return
     aside = path.with_suffix(".aside")
     aside.write_text(json.dumps(value))
     os.replace(aside, path)
 
 
+def ask_for_stop(exchange: Path, reason: str) -> None:
+    """The launcher's way of asking the ranks on its node to save and leave."""
+    _write(exchange / STOP_NAME, reason)
+
+
 def watch_launcher(stop: StopRequests) -> None:
-    """Asks for a stop when the launcher dies, and leaves for good when that takes too long."""
-    launcher = os.environ.get(LAUNCHER_VARIABLE)
-    if launcher is None:
+    """Asks for a stop when the launcher does or dies; once it is dead, leaves for good when stopping takes long."""
+    if not has_launcher():
         return
+    exchange, launcher = Path(os.environ[EXCHANGE_VARIABLE]), int(os.environ[LAUNCHER_VARIABLE])
+    # What an earlier start of this rank said is out of date.
+    (exchange / f"failure-{rank()}.json").unlink(missing_ok=True)
 
     def watch() -> None:
-        while os.getppid() == int(launcher):
-            time.sleep(PARENT_POLL_SECONDS)
+        while os.getppid() == launcher:
+            time.sleep(LAUNCHER_POLL_SECONDS)
+            if not stop.requested and (exchange / STOP_NAME).exists():
+                stop.request(json.loads((exchange / STOP_NAME).read_text()))
         stop.request("the launcher is gone")
+        shutil.rmtree(exchange, ignore_errors=True)
         time.sleep(SECONDS_TO_LEAVE)
         os._exit(1)
 

@@ -1,0 +1,1 @@
+"""The strata command: arguments in, library calls, tables and JSON out."""

@@ -1,0 +1,3 @@
+from strata_cli.main import main
+
+main()

@@ -1,0 +1,326 @@
+"""The subcommands and their options. Whatever takes time to import is imported by the command that needs it."""
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from strata_cli import completion
+from strata_cli.replay_option import ReplayCommand
+
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+app = typer.Typer(
+    name="strata",
+    help="Train language models on text, and leave nothing to trust on faith.",
+    context_settings=_SETTINGS,
+    pretty_exceptions_enable=False,
+    epilog="Results go to standard output, everything else to standard error. See a command's --help.",
+)
+recipes = typer.Typer(help="Find, explain, copy and check recipes.", context_settings=_SETTINGS, no_args_is_help=False)
+app.add_typer(recipes, name="recipes")
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show warnings and errors only.")]
+Device = Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option(help="Where to train.")]
+DeviceMemory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory of the device, such as 80GiB, in place of what is free here; with --dry-run it need not be here.",
+    ),
+]
+Nproc = Annotated[
+    str,
+    typer.Option(metavar="N|auto", help="Ranks on this machine; auto is one for each GPU.", rich_help_panel="Launch"),
+]
+Nnodes = Annotated[int, typer.Option(metavar="N", help="Machines of the run.", rich_help_panel="Launch")]
+RdzvEndpoint = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Where the machines meet, on the first of them.", rich_help_panel="Launch"),
+]
+MaxRestarts = Annotated[
+    int,
+    typer.Option(
+        metavar="N", help="Start again from the newest checkpoint when a rank dies.", rich_help_panel="Launch"
+    ),
+]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from strata_cli.display.output import write_text
+        from strata_core import __version__
+
+        write_text(f"strata {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def strata(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show a traceback with an error; also after the subcommand.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        context.get_help()
+        raise typer.Exit(2)
+
+
+@app.command("prepare-corpus", short_help="Text or JSONL into a corpus: tokenizer, shards, splits, manifest.")
+def prepare_corpus(
+    out: Annotated[str, typer.Option(metavar="DIR", help="Where the corpus goes; must not exist.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[INPUT]...", help="Files and folders (.txt, .jsonl, .gz, .zst); - is standard input."),
+    ] = None,
+    sample: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A built-in sample, in place of inputs.", autocompletion=completion.samples),
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME_OR_PATH",
+            help="A corpus recipe; options win over it.",
+            autocompletion=completion.corpus_recipes,
+        ),
+    ] = None,
+    vocab_size: Annotated[int | None, typer.Option(min=257, help="Vocabulary of the tokenizer to train.")] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A tokenizer.json to use, in place of training one.")
+    ] = None,
+    text_key: Annotated[str | None, typer.Option(metavar="KEY", help="Key of the text in a JSONL record.")] = None,
+    val_fraction: Annotated[
+        float | None, typer.Option(min=0.0, max=1.0, help="Share of the documents held out for validation.")
+    ] = None,
+    shard_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens after which a shard is closed.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; any number gives the same bytes.")] = None,
+    backend: Annotated[
+        Literal["auto", "tokenizers", "fast"] | None,
+        typer.Option(help="What encodes the text; all give the same bytes."),
+    ] = None,
+    on_error: Annotated[
+        Literal["stop", "skip"] | None,
+        typer.Option(help="Whether a bad record ends the work or is left out."),
+    ] = None,
+    format: Annotated[
+        Literal["auto", "text", "jsonl"] | None, typer.Option(help="How inputs are read; auto goes by their names.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> int:
+    """Turn text, JSONL, .gz or .zst of either, folders of these, or a built-in sample into a corpus directory."""
+    from strata_cli.commands.prepare_corpus import prepare_corpus as command
+
+    settings: dict[str, Any] = {
+        "inputs": inputs or None,
+        "sample": sample,
+        "vocab_size": vocab_size,
+        "tokenizer": tokenizer,
+        "text_key": text_key,
+        "val_fraction": val_fraction,
+        "shard_tokens": shard_tokens,
+        "on_error": on_error,
+        "format": format,
+    }
+    if recipe is not None:
+        from strata_cli.commands.corpus_recipe import with_recipe
+
+        settings = with_recipe(recipe, settings)
+    inputs = settings.pop("inputs", None) or []
+    return command(inputs, out=out, workers=workers, backend=backend, json_output=json, quiet=quiet, **settings)
+
+
+@app.command("train-lm", short_help="Train a language model as a recipe says.")
+def train_lm(
+    recipe: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME_OR_PATH",
+            help="A shipped recipe's name or a TOML file; see `strata recipes list`.",
+            autocompletion=completion.lm_recipes,
+        ),
+    ],
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="The run directory; must not exist. Default: runs/NAME-N."),
+    ] = None,
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Change a setting of the recipe; may be given many times. An empty value is the default.",
+            autocompletion=completion.lm_keys,
+        ),
+    ] = None,
+    device: Device = "auto",
+    device_memory: DeviceMemory = None,
+    nproc: Nproc = "1",
+    nnodes: Nnodes = 1,
+    rdzv_endpoint: RdzvEndpoint = None,
+    max_restarts: MaxRestarts = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the resolved recipe and the memory plan, and stop.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> int:
+    """Train a language model into a run directory that `strata resume` can go on with."""
+    from strata_cli.commands.train_lm import train_lm as command
+    from strata_cli.commands.training import LaunchOptions
+
+    launching = LaunchOptions(device, device_memory, nproc, nnodes, rdzv_endpoint, max_restarts)
+    return command(recipe, out, set or [], launching=launching, dry_run=dry_run, json_output=json, quiet=quiet)
+
+
+@app.command(short_help="Go on with a run from a checkpoint.")
+def resume(
+    run_dir: Annotated[
+        str, typer.Argument(metavar="RUN_DIR", help="A run directory.", autocompletion=completion.run_directories)
+    ],
+    start_from: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="latest|best|STEP",
+            help="Which checkpoint to go on from.",
+            autocompletion=completion.checkpoints,
+        ),
+    ] = "latest",
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Change a setting that cannot alter the past, such as run.max_steps upward.",
+            autocompletion=completion.resumable_keys,
+        ),
+    ] = None,
+    device: Device = "auto",
+    device_memory: DeviceMemory = None,
+    nproc: Nproc = "1",
+    nnodes: Nnodes = 1,
+    rdzv_endpoint: RdzvEndpoint = None,
+    max_restarts: MaxRestarts = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> int:
+    """Go on with a run; one that is finished is left as it is."""
+    from strata_cli.commands.resume import resume as command
+    from strata_cli.commands.training import LaunchOptions
+
+    launching = LaunchOptions(device, device_memory, nproc, nnodes, rdzv_endpoint, max_restarts)
+    return command(run_dir, start_from, set or [], launching=launching, json_output=json, quiet=quiet)
+
+
+@app.command("inspect-ckpt", short_help="What a checkpoint holds, and whether it is whole and safe to load.")
+def inspect_ckpt(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A checkpoint file or folder of any kind, or a run.")],
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Read all elements too: NaN, Inf, ranges, norms, checksums.")
+    ] = False,
+    diff: Annotated[
+        str | None, typer.Option(metavar="OTHER", help="Another checkpoint to compare the tensors with.")
+    ] = None,
+    tensors: Annotated[
+        str | None, typer.Option(metavar="GLOB", help="List the tensors whose names match, such as '*.weight'.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail on classes outside the known-good list as well.")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Look into a checkpoint without loading it: nothing is unpickled, and no tensor is read but with --stats."""
+    from strata_cli.commands.inspect_ckpt import inspect_ckpt as command
+
+    return command(path, stats=stats, diff=diff, tensors=tensors, strict=strict, json_output=json)
+
+
+@app.command(
+    "verify-manifest",
+    cls=ReplayCommand,
+    short_help="Find any changed, missing or added file of a run, checkpoint or corpus.",
+)
+def verify_manifest(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A run, checkpoint, corpus, manifest or SHA256SUMS.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Compare sizes only.")] = False,
+    replay: Annotated[
+        str | None,
+        typer.Option(
+            "--replay",
+            metavar="[STEP]",
+            help="Train a run again from one checkpoint to the next, aside, and compare: up to STEP's, or the last.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Hash files again, follow the chain of manifests, and report every fault in one pass."""
+    from strata_cli.commands.verify_manifest import verify_manifest as command
+
+    return command(path, quick=quick, replay=replay, json_output=json)
+
+
+@recipes.command("list", short_help="List the shipped recipes.")
+def list_recipes(json: Json = False) -> int:
+    """List the shipped recipes, each with what it is for."""
+    from strata_cli.commands import recipes as commands
+
+    return commands.list_recipes(json_output=json)
+
+
+RecipeName = Annotated[
+    str, typer.Argument(metavar="NAME", help="A recipe's name, or a path.", autocompletion=completion.all_recipes)
+]
+
+
+@recipes.command("show", short_help="Print a recipe.")
+def show_recipe(
+    name: RecipeName,
+    resolved: Annotated[
+        bool, typer.Option("--resolved", help="Every setting with its value, instead of the file as written.")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Print a recipe as it is written, or every setting of it with --resolved."""
+    from strata_cli.commands import recipes as commands
+
+    return commands.show_recipe(name, resolved=resolved, json_output=json)
+
+
+@recipes.command("copy", short_help="Copy a shipped recipe to change it.")
+def copy_recipe(
+    name: RecipeName, destination: Annotated[str, typer.Argument(metavar="DEST", help="A file or a folder.")]
+) -> int:
+    """Copy a recipe to a file or into a folder; nothing is overwritten."""
+    from strata_cli.commands import recipes as commands
+
+    return commands.copy_recipe(name, destination)
+
+
+@recipes.command("check", short_help="Find every fault in a recipe.")
+def check_recipe(path: RecipeName, json: Json = False) -> int:
+    """Check a recipe without starting anything: every fault at once, with file, line and key."""
+    from strata_cli.commands import recipes as commands
+
+    return commands.check_recipe(path, json_output=json)
+
+
+@recipes.command("schema", short_help="Print the JSON Schema of a kind of recipe.")
+def print_schema(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="lm or corpus.", autocompletion=completion.recipe_kinds)],
+) -> int:
+    """Print the JSON Schema of a kind of recipe, for editors."""
+    from strata_cli.commands import recipes as commands
+
+    return commands.print_schema(kind)
+
+
+@app.command(short_help="Versions, devices, threads and memory, as a bug report needs them.")
+def env(json: Json = False) -> int:
+    """Print versions, devices, threads and memory: what a bug report needs."""
+    from strata_cli.commands.env import env as command
+
+    return command(json_output=json)

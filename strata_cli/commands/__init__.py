@@ -1,0 +1,1 @@
+"""What each subcommand does, apart from the declaration of its options."""

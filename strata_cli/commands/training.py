@@ -1,0 +1,181 @@
+"""What train-lm and resume share: alone, as the launcher of several ranks, or as one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from strata_cli.commands.training_result import finish
+from strata_cli.display.output import write_json, write_text
+from strata_cli.display.plain import PlainObserver
+from strata_cli.display.progress import shown_progress
+from strata_core.errors import UsageError
+from strata_core.memory_fit import MemoryPlan, parse_bytes, require_fit
+from strata_core.observer import Observer
+from strata_core.recipes.lm import LMRecipe
+from strata_core.training import worker
+from strata_core.training.stop import StopRequests
+
+Work = Callable[[int | None, Observer, StopRequests], dict[str, Any]]
+"""Trains in this process, given the predicted peak in bytes, and returns the result; imports torch when called."""
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """How a training command starts its ranks, and what they look like, as given on the command line."""
+
+    device: str = "auto"
+    device_memory: str | None = None
+    nproc: str = "1"
+    nnodes: int = 1
+    rdzv_endpoint: str | None = None
+    max_restarts: int = 0
+
+    def arguments(self) -> list[str]:
+        """What every rank has to be told."""
+        return ["--device", self.device]
+
+
+def run_training(
+    work: Work,
+    recipe: LMRecipe | None,
+    arguments: Sequence[str],
+    options: LaunchOptions,
+    *,
+    json_output: bool,
+    quiet: bool,
+) -> int:
+    """Checks that the run fits, then does the work here or has every rank run strata with these arguments.
+
+    Args:
+        work: what this process does as the only rank or as one of several.
+        recipe: the run's settings; None where nothing is left to train.
+        arguments: the command line by which a rank does its work.
+        options: how many ranks, and where.
+        json_output: whether the result is one JSON object.
+        quiet: whether only warnings and errors are shown.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        MemoryFitError: the run cannot fit; nothing was started.
+        StrataError: what the work, or the rank that failed first, ended with.
+    """
+    if worker.has_launcher():
+        # The launcher shows the result. To its agent any other exit code than 0 would be a failure to restart from.
+        _as_rank(work, worker.told()["predicted_peak_bytes"], quiet=quiet)
+        return 0
+    predicted = None
+    if worker.rank() == 0 and recipe is not None:
+        plan = _memory_plan(recipe, options, quiet=quiet)
+        if not quiet:
+            from strata_cli.display.memory_table import show_before_launch
+
+            show_before_launch(plan)
+        require_fit(plan)
+        predicted = plan.predicted_peak_bytes
+    if worker.is_worker():
+        result = _as_rank(work, predicted, quiet=quiet)
+        quiet = quiet or worker.rank() != 0
+        json_output = json_output and worker.rank() == 0
+    else:
+        launched = _launched(arguments, options, predicted) if recipe is not None else None
+        result = launched or _alone(work, predicted, quiet=quiet)
+    return finish(result, json_output=json_output, quiet=quiet)
+
+
+def show_plan(recipe: LMRecipe, options: LaunchOptions, *, json_output: bool, quiet: bool) -> None:
+    """`--dry-run`: the resolved recipe and the memory plan on standard output.
+
+    Raises:
+        MemoryFitError: the run cannot fit; what was asked for has been written all the same.
+    """
+    from strata_cli.display.memory_table import show_below_recipe
+    from strata_core.recipes.writing import dump_recipe, recipe_tables
+
+    plan = _memory_plan(recipe, options, quiet=quiet)
+    if json_output:
+        write_json({"recipe": recipe_tables(recipe), "memory": plan.as_json()})
+    else:
+        write_text(dump_recipe(recipe).decode())
+        show_below_recipe(plan)
+    require_fit(plan)
+
+
+def _memory_plan(recipe: LMRecipe, options: LaunchOptions, *, quiet: bool) -> MemoryPlan:
+    from strata_core.training.launch import plan_memory
+
+    ranks_here = worker.world_size() if worker.is_worker() else _ranks_here(options)
+    with shown_progress(quiet=quiet) as observer:
+        return plan_memory(
+            recipe,
+            device=options.device,
+            world_size=worker.world_size() if worker.is_worker() else ranks_here * options.nnodes,
+            ranks_on_host=worker.local_world_size() if worker.is_worker() else ranks_here,
+            device_memory_bytes=None if options.device_memory is None else parse_bytes(options.device_memory),
+            observer=observer,
+        )
+
+
+def _ranks_here(options: LaunchOptions) -> int:
+    from strata_core.training.elastic import local_ranks
+
+    return local_ranks(options.nproc)
+
+
+def _alone(work: Work, predicted_peak_bytes: int | None, *, quiet: bool) -> dict[str, Any]:
+    stop = StopRequests()
+    stop.listen()
+    try:
+        with shown_progress(quiet=quiet) as observer:
+            return work(predicted_peak_bytes, observer, stop)
+    finally:
+        stop.restore()
+
+
+def _launched(
+    arguments: Sequence[str], options: LaunchOptions, predicted_peak_bytes: int | None
+) -> dict[str, Any] | None:
+    """The result of the ranks; None where one process does."""
+    if options.nnodes < 1 or options.max_restarts < 0:
+        raise UsageError("--nnodes must be at least 1 and --max-restarts at least 0")
+    from strata_core.training.elastic import LaunchPlan, launch, strata_command
+
+    plan = LaunchPlan(_ranks_here(options), options.nnodes, options.rdzv_endpoint, options.max_restarts)
+    if not plan.is_needed:
+        return None
+    return launch(strata_command(*arguments), plan, {"predicted_peak_bytes": predicted_peak_bytes})
+
+
+def _as_rank(work: Work, predicted_peak_bytes: int | None, *, quiet: bool) -> dict[str, Any]:
+    """One rank's part; the first one shows progress, the others write into the run's logs."""
+    stop = StopRequests()
+    stop.listen()
+    worker.watch_launcher(stop)
+    rank_log = worker.RankLog() if worker.rank() != 0 else None
+
+    from torch.distributed.elastic.multiprocessing.errors import record
+
+    # torch's own record lets torchrun name the rank that failed first.
+    recorded = cast(Work, record(work))
+    if rank_log is None:
+        with shown_progress(quiet=quiet) as observer:
+            result = recorded(predicted_peak_bytes, observer, stop)
+    else:
+        result = recorded(predicted_peak_bytes, _RankObserver(rank_log), stop)
+    worker.report_result(result)
+    return result
+
+
+class _RankObserver(PlainObserver):
+    """Plain lines, in the run's folder from the moment it is there."""
+
+    def __init__(self, log: worker.RankLog) -> None:
+        super().__init__()
+        self._log = log
+
+    def training_started(self, facts: Any) -> None:
+        self._log.move_to(facts["run_dir"])
+        super().training_started(facts)

@@ -1,0 +1,1 @@
+"""What people see: streams, colour, errors, progress and tables."""

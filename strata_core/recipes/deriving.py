@@ -1,0 +1,46 @@
+"""Settings that follow from others, filled in, so that a loaded recipe leaves nothing open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strata_core.recipes.lm import LMRecipe
+
+_FEED_FORWARD_MULTIPLE = 64
+
+
+def fill_derived(recipe: LMRecipe) -> LMRecipe:
+    """The recipe with every derived setting at its value; what was written stays as it is.
+
+    A warm-up given as a ratio becomes steps, rounded to the nearest and below the schedule's length.
+    """
+    model, optimizer, batch = recipe.model, recipe.optimizer, recipe.batch
+    schedule_steps = _first(optimizer.schedule_steps, recipe.run.max_steps)
+    warmup_steps = optimizer.warmup_steps
+    if optimizer.warmup_ratio is not None:
+        longest = min(schedule_steps, recipe.run.max_steps) - 1
+        warmup_steps = min(round(optimizer.warmup_ratio * schedule_steps), longest)
+    return recipe.model_copy(
+        update={
+            "model": model.model_copy(
+                update={
+                    "n_kv_heads": _first(model.n_kv_heads, model.n_heads),
+                    "d_ff": _first(model.d_ff, _feed_forward_width(model.d_model)),
+                    "max_seq_len": _first(model.max_seq_len, batch.seq_len),
+                }
+            ),
+            "optimizer": optimizer.model_copy(
+                update={"schedule_steps": schedule_steps, "warmup_steps": warmup_steps, "warmup_ratio": None}
+            ),
+            "batch": batch.model_copy(update={"micro_batch_size": _first(batch.micro_batch_size, batch.batch_size)}),
+        }
+    )
+
+
+def _first(written: Any, otherwise: int) -> int:
+    return otherwise if written is None else written
+
+
+def _feed_forward_width(d_model: int) -> int:
+    """8/3 of the width, so that three SwiGLU matrices are as large as two of 4 d_model (Shazeer 2020)."""
+    return -(-8 * d_model // (3 * _FEED_FORWARD_MULTIPLE)) * _FEED_FORWARD_MULTIPLE

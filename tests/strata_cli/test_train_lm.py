@@ -1,0 +1,79 @@
+import json
+import sys
+import tomllib
+
+import pytest
+
+from strata_cli import main
+from strata_cli.commands.train_lm import new_run_dir
+
+
+def test_a_dry_run_prints_the_resolved_recipe_and_writes_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main.run(["train-lm", "--recipe", "quickstart", "--set", "run.max_steps=77", "--dry-run"]) == 0
+    tables = tomllib.loads(capsys.readouterr().out)
+    assert (tables["run"]["max_steps"], tables["optimizer"]["schedule_steps"]) == (77, 77)
+    assert main.run(["train-lm", "--recipe", "quickstart", "--dry-run", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["recipe"]["kind"] == "lm"
+    memory = answer["memory"]
+    assert memory["device"] == "cpu"
+    assert sum(memory["parts"].values()) == memory["predicted_peak_bytes"] <= memory["budget_bytes"]
+    assert memory["fits"] and memory["largest_micro_batch_size"] == 16
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_cannot_fit_is_refused_before_anything_starts(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["train-lm", "--recipe", "lm/1b", "--device", "cuda", "--device-memory", "40GiB"]
+    assert main.run(arguments) == 3
+    said = capsys.readouterr().err
+    assert "40.0 GiB" in said and "--set memory.recompute=blocks needs" in said
+    assert main.run([*arguments, "--dry-run", "--json"]) == 3
+    memory = json.loads(capsys.readouterr().out)["memory"]
+    assert not memory["fits"]
+    assert all(remedy["predicted_peak_bytes"] <= 40 * 2**30 for remedy in memory["remedies"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bad_recipe_is_refused_before_torch_is_loaded(strata, tmp_path):
+    (tmp_path / "torch.py").write_text("raise SystemExit('torch was imported')")
+    result = strata("train-lm", "--recipe", "quickstart", "--set", "run.max_step=5")
+    assert result.returncode == 2
+    assert b"--set run.max_step=5: unknown key; did you mean run.max_steps?" in result.stderr
+
+
+def test_a_place_that_is_taken_is_refused_before_torch_is_loaded(strata, tmp_path):
+    (tmp_path / "torch.py").write_text("raise SystemExit('torch was imported')")
+    (tmp_path / "taken").mkdir()
+    result = strata("train-lm", "--recipe", "quickstart", "--out", "taken")
+    assert (result.returncode, b"taken exists already" in result.stderr) == (6, True)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "name"), [("lm/small", "small-1"), ("x/my run.toml", "my-run-1"), ("quickstart", "quickstart-1")]
+)
+def test_the_default_run_directory_is_named_after_the_recipe(tmp_path, monkeypatch, recipe, name):
+    monkeypatch.chdir(tmp_path)
+    assert new_run_dir(recipe).as_posix() == f"runs/{name}"
+
+
+def test_the_default_run_directory_is_never_one_that_exists(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "small-1").mkdir(parents=True)
+    (tmp_path / "runs" / "small-2").symlink_to("nowhere")
+    assert new_run_dir("lm/small").as_posix() == "runs/small-3"
+
+
+def test_resuming_what_is_no_run_is_a_usage_error(tmp_path, capsys):
+    assert main.run(["resume", str(tmp_path / "none")]) == 2
+    assert main.run(["resume", str(tmp_path), "--from", "newest"]) == 2
+    assert "latest, best or the number of a step" in capsys.readouterr().err
+
+
+def test_help_is_shown_without_torch(strata, tmp_path):
+    for name in ("torch", "numpy", "tokenizers", "pydantic"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
+    for command in ([], ["train-lm"], ["resume"], ["recipes"], ["prepare-corpus"], ["verify-manifest"]):
+        assert strata(*command, "--help").returncode == 0
+    assert "torch" not in sys.argv

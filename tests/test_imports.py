@@ -1,0 +1,79 @@
+"""Rooms marked "no torch" import without it, so that the commands over them answer at once."""
+
+import ast
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import strata_cli
+import strata_core
+
+NO_TORCH_ROOMS = ("recipes", "manifest", "audit")
+"""Every module of these rooms."""
+
+NO_TORCH_MODULES = (
+    "strata_core.errors",
+    "strata_core.files",
+    "strata_core.observer",
+    "strata_core.randomness",
+    "strata_core.corpus.preparation",
+    "strata_core.corpus.reading",
+)
+
+
+def modules_under(package_path, prefix: str) -> list[str]:
+    names = (module.name for module in pkgutil.walk_packages(package_path, prefix))
+    return sorted(name for name in names if not name.endswith("__main__"))
+
+
+def no_torch_modules() -> list[str]:
+    core = modules_under(strata_core.__path__, "strata_core.")
+    rooms = tuple(f"strata_core.{room}" for room in NO_TORCH_ROOMS)
+    return [*NO_TORCH_MODULES, *(name for name in core if name.startswith(rooms))]
+
+
+def loaded_after(imports: list[str], asked: tuple[str, ...]) -> set[str]:
+    code = f"import sys\nfor name in {imports!r}: __import__(name)\nprint(*[m for m in {asked!r} if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(result.stdout.split())
+
+
+def test_modules_without_torch_do_not_load_it():
+    assert loaded_after(no_torch_modules(), ("torch",)) == set()
+
+
+def test_the_command_line_loads_nothing_heavy_when_imported():
+    heavy = ("torch", "numpy", "tokenizers", "pydantic", "safetensors")
+    commands = [name for name in modules_under(strata_cli.__path__, "strata_cli.") if "commands" not in name]
+    assert loaded_after(commands, heavy) == set()
+
+
+def test_no_command_module_loads_torch_when_imported():
+    assert loaded_after(modules_under(strata_cli.__path__, "strata_cli."), ("torch",)) == set()
+
+
+def source_imports() -> set[str]:
+    """What the library's own sources import at any level."""
+    found = set()
+    for path in Path(strata_core.__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                found.add((node.module or "").partition(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("name", ["strata_cli", "typer", "rich", "click"])
+def test_no_source_of_the_library_imports(name):
+    assert name not in source_imports()
+
+
+def test_the_library_never_prints():
+    for path in Path(strata_core.__path__[0]).rglob("*.py"):
+        calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        names = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+        assert "print" not in names, path
