@@ -70,12 +70,14 @@ def strata(
         raise typer.Exit(2)
 
 
-@app.command("prepare-corpus", short_help="Text or JSONL into a corpus: tokenizer, shards, splits, manifest.")
+@app.command("prepare-corpus", short_help="Text or treebanks into a corpus: tokenizer, shards, splits, manifest.")
 def prepare_corpus(
     out: Annotated[str, typer.Option(metavar="DIR", help="Where the corpus goes; must not exist.")],
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[INPUT]...", help="Files and folders (.txt, .jsonl, .gz, .zst); - is standard input."),
+        typer.Argument(
+            metavar="[INPUT]...", help="Files and folders (.txt, .jsonl, .conllu, .gz, .zst); - is standard input."
+        ),
     ] = None,
     sample: Annotated[
         str | None,
@@ -88,6 +90,12 @@ def prepare_corpus(
             help="A corpus recipe; options win over it.",
             autocompletion=completion.corpus_recipes,
         ),
+    ] = None,
+    sample_sentences: Annotated[int | None, typer.Option(min=1, help="Size of a generated sample.")] = None,
+    sample_seed: Annotated[int | None, typer.Option(help="Seed of a generated sample.")] = None,
+    roles: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="Stand-off roles (UP columns) for the treebanks; may be given many times."),
     ] = None,
     vocab_size: Annotated[int | None, typer.Option(min=257, help="Vocabulary of the tokenizer to train.")] = None,
     tokenizer: Annotated[
@@ -108,17 +116,21 @@ def prepare_corpus(
         typer.Option(help="Whether a bad record ends the work or is left out."),
     ] = None,
     format: Annotated[
-        Literal["auto", "text", "jsonl"] | None, typer.Option(help="How inputs are read; auto goes by their names.")
+        Literal["auto", "text", "jsonl", "conllu", "conll2009"] | None,
+        typer.Option(help="How inputs are read; auto goes by their names."),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Turn text, JSONL, .gz or .zst of either, folders of these, or a built-in sample into a corpus directory."""
+    """Turn text, JSONL, treebanks, .gz or .zst of these, folders, or a built-in sample into a corpus directory."""
     from strata_cli.commands.prepare_corpus import prepare_corpus as command
 
     settings: dict[str, Any] = {
         "inputs": inputs or None,
         "sample": sample,
+        "sample_sentences": sample_sentences,
+        "sample_seed": sample_seed,
+        "roles": roles or None,
         "vocab_size": vocab_size,
         "tokenizer": tokenizer,
         "text_key": text_key,

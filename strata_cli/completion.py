@@ -51,7 +51,7 @@ def resumable_keys(incomplete: str) -> list[str]:
 
 def samples(incomplete: str) -> list[str]:
     """Built-in samples."""
-    return ["python-topics"]
+    return ["python-topics", "synthetic-treebank"]
 
 
 def run_directories(incomplete: str) -> list[str]:

@@ -12,6 +12,7 @@ from strata_cli.display.streams import columns, is_live, printable, wants_colour
 from strata_cli.display.table import write_pairs
 from strata_core.audit import Report, inspect_checkpoint
 from strata_core.audit.report import stats_key
+from strata_core.audit.summary import is_optimizer_state
 from strata_core.files import expand_path
 
 if TYPE_CHECKING:
@@ -56,17 +57,22 @@ def inspect_ckpt(
             shown["diff"] = difference.to_json()
         write_json(shown)
     else:
-        _write_report(report)
+        _write_report(report, every_tensor=tensors is not None or stats)
         if difference is not None:
             _write_difference(difference)
         _write_verdict(report)
     return report.exit_code(strict=strict)
 
 
-def _write_report(report: Report) -> None:
+def _write_report(report: Report, *, every_tensor: bool) -> None:
+    """Writes what was found; optimizer state, which the facts sum up, is listed where every tensor is asked for."""
     write_pairs(printable(report.path), _facts(report))
-    if report.tensors:
-        _write_tensors(report)
+    shown = [tensor for tensor in report.tensors if every_tensor or not is_optimizer_state(tensor)]
+    if shown:
+        _write_tensors(report, shown)
+    if len(shown) < len(report.tensors):
+        left_out = count_text(len(report.tensors) - len(shown))
+        write_text(f"{left_out} tensors of optimizer state are not listed; --tensors '*' lists all")
     for names in report.sharing:
         write_text(f"shared: {printable(', '.join(names[:8]))} share a storage")
     for note in report.notes:
@@ -99,10 +105,10 @@ def _facts(report: Report) -> list[tuple[str, str]]:
     return rows
 
 
-def _write_tensors(report: Report) -> None:
+def _write_tensors(report: Report, tensors: list[Tensor]) -> None:
     headings = ["name", "dtype", "shape", "size", *(["nan", "inf", "min", "max", "norm"] if report.stats else [])]
     if not is_live(sys.stdout):
-        for tensor in report.tensors:
+        for tensor in tensors:
             write_text("  ".join(_cells(tensor, report, len(headings))))
         return
     from rich.box import HEAVY_HEAD
@@ -115,7 +121,7 @@ def _write_tensors(report: Report) -> None:
     for heading in headings:
         is_text = heading in ("name", "dtype", "shape")
         table.add_column(heading, overflow="fold", justify="left" if is_text else "right", no_wrap=not is_text)
-    for tensor in report.tensors:
+    for tensor in tensors:
         table.add_row(*(Text(cell) for cell in _cells(tensor, report, len(headings))))
     Console(file=sys.stdout, width=width, no_color=not wants_colour(sys.stdout)).print(table)
 

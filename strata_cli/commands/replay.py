@@ -73,7 +73,7 @@ def write_replay(outcome: Replay | None) -> None:
         if len(outcome.differences) > len(shown):
             write_text(f"and {count_text(len(outcome.differences) - len(shown))} more")
     if outcome.environment:
-        rows = [(name, f"{recorded} -> {present}") for name, (recorded, present) in outcome.environment.items()]
+        rows = [(name, f"{_shown(old)} -> {_shown(new)}") for name, (old, new) in outcome.environment.items()]
         write_pairs("environment, recorded -> present:", rows)
     write_text(_summary(outcome))
 
@@ -81,33 +81,39 @@ def write_replay(outcome: Replay | None) -> None:
 def next_command(path: str, outcome: Replay) -> str:
     """What to do after a replay."""
     run = shlex.quote(printable(path))
-    if not outcome.equal:
-        return f"strata verify-manifest {run} --replay where the recorded environment is, to tell rounding from forgery"
+    replay = f"strata verify-manifest {run} --replay"
+    if not outcome.equal and outcome.environment:
+        return f"{replay} {outcome.to_step} in the recorded environment, to tell rounding from forgery"
     if outcome.from_step:
-        return f"strata verify-manifest {run} --replay {outcome.from_step} proves the steps before"
+        return f"{replay} {outcome.from_step}, for the steps before"
     return f"strata inspect-ckpt {run}"
 
 
 def _difference_row(difference: Difference) -> tuple[str, str]:
-    where = show_name(difference.file) + (f" {show_name(difference.name)}" if difference.name else "")
-    figures = [f"step {difference.step}", difference.what]
+    subject = show_name(difference.name or difference.file)
+    figures = [difference.what]
     if difference.claimed is not None or difference.replayed is not None:
-        figures.append(f"claimed {difference.claimed}, replayed {difference.replayed}")
+        figures.append(f"claimed {_shown(difference.claimed)}, replayed {_shown(difference.replayed)}")
     if difference.largest is not None:
         figures.append(f"by up to {difference.largest:.3g}")
     if difference.is_tensor and difference.relative is not None:
-        figures.append(f"{difference.relative:.2g} of the way it went")
-    return where, ", ".join(figures)
+        figures.append(f"{difference.relative:.2g} x the way it goes")
+    return f"step {difference.step} {show_name(difference.file)}", f"{subject}: {', '.join(figures)}"
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else str(value)
 
 
 def _summary(outcome: Replay) -> str:
     start = f"step {outcome.from_step}" if outcome.from_step else "the start"
-    trained = f"trained from {start} to step {outcome.to_step} again on {outcome.device}, {outcome.threads} threads"
+    threads = "1 thread" if outcome.threads == 1 else f"{outcome.threads} threads"
+    trained = f"trained from {start} to step {outcome.to_step} again on {outcome.device}, {threads}"
     tensors = f"{count_text(outcome.tensors)} tensors"
     if not outcome.equal:
         first = outcome.first_differing_step
         return f"replay failed: {trained}: not what the run claims, from step {first} on, as far as it was logged"
     if outcome.tolerance is None:
         return f"replay ok: {trained}: {tensors} and the trainer's state equal bit for bit"
-    found = f"{outcome.largest_relative:.2g} of the way they went at most"
+    found = f"{outcome.largest_relative:.2g} x the way they go at most"
     return f"replay ok: {trained}: {tensors} and the trainer's state equal but for rounding, {found}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from strata_cli.commands.training import LaunchOptions, run_training
+from strata_cli.commands.training import LaunchOptions, join_step, run_training
 from strata_core.errors import UsageError
 from strata_core.files import expand_path
 from strata_core.observer import Observer
+from strata_core.recipes.lm import LMRecipe
 from strata_core.training import worker
 from strata_core.training.stop import StopRequests
 
@@ -23,15 +24,17 @@ def resume(
     quiet: bool,
 ) -> int:
     """Goes on with a run, shows progress and the result, and returns the exit code."""
+    join_step(launching)
     path = expand_path(run_dir)
     if not path.is_dir():
         raise UsageError(f"{path}: no such run directory", hint="name a directory that strata train-lm made")
     if start_from not in ("latest", "best") and not start_from.isdecimal():
         raise UsageError(f"--from {start_from}: must be latest, best or the number of a step")
 
-    from strata_core.training.launch import recipe_to_resume
+    def find_recipe() -> LMRecipe | None:
+        from strata_core.training.launch import recipe_to_resume
 
-    recipe = recipe_to_resume(path, overrides)
+        return recipe_to_resume(path, start_from, overrides)
 
     def work(predicted: int | None, observer: Observer, stop: StopRequests) -> dict[str, Any]:
         from strata_core.training import launch
@@ -52,5 +55,5 @@ def resume(
     if quiet:
         arguments.append("--quiet")
     return run_training(
-        work, recipe, [*arguments, "--", str(path)], launching, json_output=json_output, quiet=quiet
+        work, find_recipe, [*arguments, "--", str(path)], launching, json_output=json_output, quiet=quiet
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from strata_cli.commands.training import LaunchOptions, run_training, show_plan
+from strata_cli.commands.training import LaunchOptions, join_step, run_training, show_plan
 from strata_core.errors import PlaceTakenError, UsageError
 from strata_core.files import expand_path
 from strata_core.observer import Observer
@@ -30,6 +30,7 @@ def train_lm(
     quiet: bool,
 ) -> int:
     """Trains, shows progress and the result, and returns the exit code."""
+    join_step(launching)
     recipe = load_recipe(recipe_name, "lm", overrides)
     if dry_run:
         show_plan(recipe, launching, json_output=json_output, quiet=quiet)
@@ -57,7 +58,7 @@ def train_lm(
     arguments = ["train-lm", "--recipe", recipe_name, "--out", str(run_dir), *launching.arguments(), *settings]
     if quiet:
         arguments.append("--quiet")
-    return run_training(work, recipe, arguments, launching, json_output=json_output, quiet=quiet)
+    return run_training(work, lambda: recipe, arguments, launching, json_output=json_output, quiet=quiet)
 
 
 def new_run_dir(recipe_name: str) -> Path:

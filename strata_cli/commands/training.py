@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -14,7 +15,7 @@ from strata_core.errors import UsageError
 from strata_core.memory_fit import MemoryPlan, parse_bytes, require_fit
 from strata_core.observer import Observer
 from strata_core.recipes.lm import LMRecipe
-from strata_core.training import worker
+from strata_core.training import slurm, worker
 from strata_core.training.stop import StopRequests
 
 Work = Callable[[int | None, Observer, StopRequests], dict[str, Any]]
@@ -36,10 +37,21 @@ class LaunchOptions:
         """What every rank has to be told."""
         return ["--device", self.device]
 
+    @property
+    def ask_for_launcher(self) -> bool:
+        """Whether this process is to start ranks itself."""
+        return self.nproc != "1" or self.nnodes > 1 or self.max_restarts > 0
+
+
+def join_step(options: LaunchOptions) -> None:
+    """Makes this process a rank where srun started several tasks; tasks that are launchers stay what they are."""
+    if not options.ask_for_launcher:
+        slurm.join_step(os.environ)
+
 
 def run_training(
     work: Work,
-    recipe: LMRecipe | None,
+    find_recipe: Callable[[], LMRecipe | None],
     arguments: Sequence[str],
     options: LaunchOptions,
     *,
@@ -50,7 +62,7 @@ def run_training(
 
     Args:
         work: what this process does as the only rank or as one of several.
-        recipe: the run's settings; None where nothing is left to train.
+        find_recipe: gives the run's settings; None where nothing is left to train.
         arguments: the command line by which a rank does its work.
         options: how many ranks, and where.
         json_output: whether the result is one JSON object.
@@ -63,10 +75,27 @@ def run_training(
         MemoryFitError: the run cannot fit; nothing was started.
         StrataError: what the work, or the rank that failed first, ended with.
     """
+    stop = StopRequests()
+    # Until the process ends: another signal on its way out must not change how it ends.
+    stop.listen()
     if worker.has_launcher():
         # The launcher shows the result. To its agent any other exit code than 0 would be a failure to restart from.
-        _as_rank(work, worker.told()["predicted_peak_bytes"], quiet=quiet)
+        _as_rank(work, worker.told()["predicted_peak_bytes"], stop, quiet=quiet)
         return 0
+    result = _result(work, find_recipe(), arguments, options, stop, quiet=quiet)
+    first = worker.rank() == 0
+    return finish(result, json_output=json_output and first, quiet=quiet or not first)
+
+
+def _result(
+    work: Work,
+    recipe: LMRecipe | None,
+    arguments: Sequence[str],
+    options: LaunchOptions,
+    stop: StopRequests,
+    *,
+    quiet: bool,
+) -> dict[str, Any]:
     predicted = None
     if worker.rank() == 0 and recipe is not None:
         plan = _memory_plan(recipe, options, quiet=quiet)
@@ -77,13 +106,9 @@ def run_training(
         require_fit(plan)
         predicted = plan.predicted_peak_bytes
     if worker.is_worker():
-        result = _as_rank(work, predicted, quiet=quiet)
-        quiet = quiet or worker.rank() != 0
-        json_output = json_output and worker.rank() == 0
-    else:
-        launched = _launched(arguments, options, predicted) if recipe is not None else None
-        result = launched or _alone(work, predicted, quiet=quiet)
-    return finish(result, json_output=json_output, quiet=quiet)
+        return _as_rank(work, predicted, stop, quiet=quiet)
+    launched = _launched(arguments, options, predicted, stop) if recipe is not None else None
+    return launched or _alone(work, predicted, stop, quiet=quiet)
 
 
 def show_plan(recipe: LMRecipe, options: LaunchOptions, *, json_output: bool, quiet: bool) -> None:
@@ -125,18 +150,13 @@ def _ranks_here(options: LaunchOptions) -> int:
     return local_ranks(options.nproc)
 
 
-def _alone(work: Work, predicted_peak_bytes: int | None, *, quiet: bool) -> dict[str, Any]:
-    stop = StopRequests()
-    stop.listen()
-    try:
-        with shown_progress(quiet=quiet) as observer:
-            return work(predicted_peak_bytes, observer, stop)
-    finally:
-        stop.restore()
+def _alone(work: Work, predicted_peak_bytes: int | None, stop: StopRequests, *, quiet: bool) -> dict[str, Any]:
+    with shown_progress(quiet=quiet) as observer:
+        return work(predicted_peak_bytes, observer, stop)
 
 
 def _launched(
-    arguments: Sequence[str], options: LaunchOptions, predicted_peak_bytes: int | None
+    arguments: Sequence[str], options: LaunchOptions, predicted_peak_bytes: int | None, stop: StopRequests
 ) -> dict[str, Any] | None:
     """The result of the ranks; None where one process does."""
     if options.nnodes < 1 or options.max_restarts < 0:
@@ -146,13 +166,11 @@ def _launched(
     plan = LaunchPlan(_ranks_here(options), options.nnodes, options.rdzv_endpoint, options.max_restarts)
     if not plan.is_needed:
         return None
-    return launch(strata_command(*arguments), plan, {"predicted_peak_bytes": predicted_peak_bytes})
+    return launch(strata_command(*arguments), plan, {"predicted_peak_bytes": predicted_peak_bytes}, stop)
 
 
-def _as_rank(work: Work, predicted_peak_bytes: int | None, *, quiet: bool) -> dict[str, Any]:
+def _as_rank(work: Work, predicted_peak_bytes: int | None, stop: StopRequests, *, quiet: bool) -> dict[str, Any]:
     """One rank's part; the first one shows progress, the others write into the run's logs."""
-    stop = StopRequests()
-    stop.listen()
     worker.watch_launcher(stop)
     rank_log = worker.RankLog() if worker.rank() != 0 else None
 

@@ -45,12 +45,16 @@ def verify_manifest(path: str, *, quick: bool, replay: str | None, json_output: 
     place = expand_path(path)
     with shown_progress(quiet=json_output or not is_live(sys.stderr)) as observer:
         report = verify(place, quick=quick, observer=observer)
-        outcome = replay_run(place, report, step, observer) if replay is not None else None
+    if not json_output:
+        _write_faults(report.faults)
+        write_text("\n".join([*_remarks(report), _summary(report)]))
+    outcome = None
+    if replay is not None:
+        with shown_progress(quiet=json_output) as observer:
+            outcome = replay_run(place, report, step, observer)
     if json_output:
         write_json(_json(report, outcome, replayed=replay is not None))
     else:
-        _write_faults(report.faults)
-        write_text("\n".join([*_remarks(report), _summary(report)]))
         if replay is not None:
             write_replay(outcome)
         write_text(f"next: {_next_command(report) if outcome is None else next_command(report.path, outcome)}")

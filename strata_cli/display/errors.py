@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from strata_cli.display.streams import printable, wants_colour
-from strata_core.errors import RecipeError, StrataError
+from strata_core.errors import StrataError
 
 _RED, _YELLOW, _CYAN, _PLAIN = "\x1b[1;31m", "\x1b[1;33m", "\x1b[1;36m", "\x1b[0m"
 
@@ -13,9 +13,8 @@ _RED, _YELLOW, _CYAN, _PLAIN = "\x1b[1;31m", "\x1b[1;33m", "\x1b[1;36m", "\x1b[0
 def show_error(error: StrataError) -> None:
     """Writes an error to standard error, each part on one unbroken line, so that paths can be copied."""
     show_line("error", error.message)
-    if isinstance(error, RecipeError):
-        for problem in error.problems:
-            print(f"  {printable(problem)}", file=sys.stderr)
+    for problem in error.problems:
+        print(f"  {printable(problem)}", file=sys.stderr)
     if error.hint:
         show_line("hint", error.hint)
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from strata_core.errors import StrataError, UsageError
+from strata_core.training.stop import StopRequests
 from strata_core.training.stop_relay import StopRelay
 from strata_core.training.worker import EXCHANGE_VARIABLE, LAUNCHER_VARIABLE, Failure, read_failures, read_result, tell
 
@@ -61,7 +62,9 @@ class WorkerError(StrataError):
         self.exit_code = failure.exit_code
 
 
-def launch(command: Sequence[str], plan: LaunchPlan, facts: Mapping[str, Any]) -> dict[str, Any]:
+def launch(
+    command: Sequence[str], plan: LaunchPlan, facts: Mapping[str, Any], stop: StopRequests
+) -> dict[str, Any]:
     """Runs `command` as every rank of this node and waits for all of them.
 
     SIGTERM, SIGUSR1 and SIGINT are passed on to the ranks, which agree to stop. No rank outlives this process for
@@ -71,6 +74,7 @@ def launch(command: Sequence[str], plan: LaunchPlan, facts: Mapping[str, Any]) -
         command: program and arguments.
         plan: how many and where.
         facts: what the ranks find in `worker.told`.
+        stop: what this process was asked for until now; its signals are given back to it at the end.
 
     Returns:
         The result that local rank 0 reported.
@@ -106,7 +110,7 @@ def launch(command: Sequence[str], plan: LaunchPlan, facts: Mapping[str, Any]) -
             # Once a rank has failed the others cannot reach a common step any more, so there is nothing to wait for.
             shutdown_timeout=SECONDS_TO_SHUT_DOWN,
         )
-        relay = StopRelay(exchange)
+        relay = StopRelay(exchange, stop)
         try:
             elastic_launch(config, command[0])(*command[1:])
         except ChildFailedError as error:

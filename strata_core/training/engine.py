@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from strata_core.errors import DivergedError
+from strata_core.errors import DataError, DivergedError
 from strata_core.observer import Observer, SlowStage
 from strata_core.recipes.lm import LMRecipe
 from strata_core.training.checkpoint import (
@@ -102,8 +102,11 @@ class Engine:
         copy_tensors(checkpoint.model, model_tensors(self.model), source=str(checkpoint.path))
         load_optimizer_state(self._step.optimizer, self._step.parameters, checkpoint.optimizer)
         self.state = TrainerState.from_json(checkpoint.trainer)
-        self._step.guard.load(checkpoint.trainer["guard"])
-        self._step.scale.load(checkpoint.trainer["loss_scale"])
+        try:
+            self._step.guard.load(checkpoint.trainer["guard"])
+            self._step.scale.load(checkpoint.trainer["loss_scale"])
+        except (KeyError, TypeError) as error:
+            raise DataError(f"{checkpoint.path}: trainer.json lacks what resuming needs: {error}") from None
         self._saved_step = self.state.progress.step
 
     def train(self, *, until_step: int | None = None) -> str:

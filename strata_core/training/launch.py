@@ -128,7 +128,7 @@ def train_lm(
             return session.train(run, checkpoint=None)
 
 
-def recipe_to_resume(run_dir: Path, overrides: Sequence[str] = ()) -> LMRecipe | None:
+def recipe_to_resume(run_dir: Path, start_from: str, overrides: Sequence[str] = ()) -> LMRecipe | None:
     """The settings that a resume would go on with; None where a finished run leaves nothing to do.
 
     Raises:
@@ -136,7 +136,7 @@ def recipe_to_resume(run_dir: Path, overrides: Sequence[str] = ()) -> LMRecipe |
     """
     run = RunFolder.open(run_dir)
     recipe, _ = run.recipe_with(overrides)
-    if not run.has_checkpoints:
+    if start_from != "latest" or not run.has_checkpoints:
         return recipe
     newest, _ = newest_whole(run.checkpoints, verify=False)
     state = TrainerState.from_json(load_checkpoint(newest, verify=False, with_optimizer=False).trainer)
@@ -271,7 +271,7 @@ class Session:
         Raises:
             RecipeError: the corpus or its tokenizer is not the one that the run was started with.
         """
-        recorded = run.manifest.record["corpus_digest"]
+        recorded = run.manifest.record.get("corpus_digest")
         if recorded != self.corpus.digest:
             raise RecipeError(
                 f"the corpus {self.corpus.path} has digest {self.corpus.digest}, the run was started with {recorded}",

@@ -25,9 +25,9 @@ class Difference:
         what: in words.
         claimed, replayed: the two values; None for tensors.
         largest: largest absolute difference of two elements or numbers; None where there is none to tell.
-        relative: for a tensor |claimed - replayed| / |claimed - before| in Euclidean norms, where `before` is the
-            tensor at the start of the replay: the part of the way it went that cannot be explained. For a number its
-            relative difference. None where neither makes sense; such a difference is never rounding.
+        relative: for a tensor |claimed - replayed| / |replayed - before| in Euclidean norms, where `before` is the
+            tensor at the start of the replay: how far off it is, seen from the way that training moves it. For a
+            number its relative difference. None where neither makes sense; such a difference is never rounding.
     """
 
     step: int
@@ -95,8 +95,8 @@ def _element_difference(
     unequal = int(unequal_bytes.view(-1, claimed.element_size()).any(dim=1).sum())
     gap = claimed.double() - replayed.double()
     largest = float(gap.abs().max())
-    start = torch.zeros_like(claimed) if before is None else before.detach().cpu()
-    way = float(torch.linalg.vector_norm(claimed.double() - start.double()))
+    start = torch.zeros_like(replayed) if before is None else before.detach().cpu()
+    way = float(torch.linalg.vector_norm(replayed.double() - start.double()))
     is_counter = name.endswith(".step") and claimed.ndim == 0
     relative = None if way == 0 or is_counter else float(torch.linalg.vector_norm(gap)) / way
     return Difference(

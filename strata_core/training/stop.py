@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from types import FrameType
-from typing import Any
 
 from strata_core.errors import EXIT_INTERRUPTED
 
@@ -29,7 +28,6 @@ class StopRequests:
     def __init__(self) -> None:
         self._flags = [False] * len(REASONS)
         self._requested_at = 0.0
-        self._previous: dict[signal.Signals, Any] = {}
         self._caller_reason: str | None = None
 
     def request(self, reason: str) -> None:
@@ -55,16 +53,10 @@ class StopRequests:
         return [float(flag) for flag in self._flags]
 
     def listen(self) -> None:
-        """Takes over the signals, held back so far or not; call it from the main thread, before anything slow."""
+        """Takes over the signals for good, held back so far or not; from the main thread, before anything slow."""
         for each in SIGNALS:
-            self._previous[each] = signal.signal(each, self._on_signal)
+            signal.signal(each, self._on_signal)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-
-    def restore(self) -> None:
-        """Gives the signals back to whoever had them."""
-        for each, handler in self._previous.items():
-            signal.signal(each, handler)
-        self._previous.clear()
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if not self.requested:

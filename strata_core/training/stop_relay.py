@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from strata_core.errors import EXIT_INTERRUPTED, EXIT_PREEMPTED
-from strata_core.training.stop import SECONDS_OF_ONE_REQUEST, SIGNALS
+from strata_core.training.stop import SECONDS_OF_ONE_REQUEST, SIGNALS, StopRequests
 from strata_core.training.worker import ask_for_stop
 
 
@@ -28,10 +28,14 @@ class StopRelay:
 
     Args:
         exchange: the folder through which launcher and ranks talk.
+        stop: what the launcher was asked for before; passed on too.
     """
 
-    def __init__(self, exchange: Path) -> None:
+    def __init__(self, exchange: Path, stop: StopRequests) -> None:
         self._exchange = exchange
+        self._asked_at: float | None = None
+        if stop.reason is not None:
+            self._ask(stop.reason)
         self._reading, self._writing = socket.socketpair()
         self._writing.setblocking(False)
         self._wakeup_descriptor = signal.set_wakeup_fd(self._writing.fileno())
@@ -54,20 +58,22 @@ class StopRelay:
 
     def _relay(self) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        asked_at = None
         while number := self._reading.recv(1)[0]:
             if number not in SIGNALS:
                 continue
             ranks = psutil.Process().children()
             if not ranks:
                 self._leave(EXIT_PREEMPTED)
-            if asked_at is None:
-                ask_for_stop(self._exchange, signal.Signals(number).name)
-                asked_at = time.monotonic()
-            elif time.monotonic() - asked_at > SECONDS_OF_ONE_REQUEST:
+            if self._asked_at is None:
+                self._ask(signal.Signals(number).name)
+            elif time.monotonic() - self._asked_at > SECONDS_OF_ONE_REQUEST:
                 for process in ranks:
                     process.kill()
                 self._leave(EXIT_INTERRUPTED)
+
+    def _ask(self, reason: str) -> None:
+        ask_for_stop(self._exchange, reason)
+        self._asked_at = time.monotonic()
 
     def _leave(self, code: int) -> None:
         shutil.rmtree(self._exchange, ignore_errors=True)

@@ -123,7 +123,11 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         DataError: the file cannot be read or is not safetensors.
     """
     try:
-        with safe_open(path, framework="pt", device="cpu") as handle:
+        # By descriptor, since safetensors refuses paths that are not UTF-8.
+        with (
+            open(path, "rb") as file,
+            safe_open(f"/dev/fd/{file.fileno()}", framework="pt", device="cpu") as handle,
+        ):
             return {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError) as error:
         raise DataError(f"{path}: no readable safetensors file ({error})") from error

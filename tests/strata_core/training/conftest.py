@@ -7,11 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from strata_core.corpus.format import CorpusInfo, SourceInfo, TokenizerInfo
 from strata_core.corpus.shards import ShardWriter
 from strata_core.manifest import Manifest, hash_files
 from strata_core.recipes import load_recipe
+
+# Models this small are computed many times slower by several threads than by one.
+torch.set_num_threads(1)
 
 END_OF_TEXT_ID = 256
 WORDS = ["the", "a", "small", "old", "grey", "dog", "cat", "bird", "sees", "hears", "follows", "river", "under", "over", "and", "then", "stops"]
