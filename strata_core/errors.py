@@ -12,14 +12,16 @@ class StrataError(Exception):
 
     Args:
         message: what is wrong, where (file, line, key), and the value found. One paragraph, no trailing newline.
+        problems: one line for each fault, where several are told at once.
         hint: what the reader can do about it, or None when there is nothing to add.
     """
 
     exit_code = 1
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, problems: tuple[str, ...] = (), hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
+        self.problems = problems
         self.hint = hint
 
 
@@ -33,10 +35,6 @@ class RecipeError(StrataError):
     """A recipe that cannot be run. `problems` has one line for each fault, so that all are seen at once."""
 
     exit_code = 2
-
-    def __init__(self, message: str, *, problems: tuple[str, ...] = (), hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.problems = problems
 
 
 class MemoryFitError(StrataError):

@@ -31,6 +31,11 @@ class Block:
     last_line: int = 0
     broken_lines: list[tuple[int, str, str]] = field(default_factory=list)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has rows, and no broken line."""
+        return bool(self.rows) and not self.broken_lines
+
     def comment(self, key: str) -> str | None:
         """The value of `# key = value`, or None where there is no such comment."""
         return next((value for comment in self.comments if (value := comment_value(comment, key)) is not None), None)
@@ -52,21 +57,23 @@ def read_blocks(
         file: the file's name for findings.
         columns: names of the columns where the file declares none (`# global.columns = ...` in its first line);
             None: any number of columns.
-        report: takes a finding for each broken line, whose block is left out, and for comments without words.
+        report: takes a finding for each broken line, and for comments without words, before their block is given.
     """
     block: Block | None = None
     for number, raw in enumerate(lines, 1):
         text = _decode(raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw)
         if isinstance(text, str) and not text.strip(" "):
             if block is not None:
-                yield from _finished(block, file, report)
+                _report_faults(block, file, report)
+                yield block
                 columns, block = block.columns, None
             continue
         if block is None:
             block = Block(line=number, columns=columns)
         _take_line(block, number, text)
     if block is not None:
-        yield from _finished(block, file, report)
+        _report_faults(block, file, report)
+        yield block
 
 
 def require_columns(block: Block, names: tuple[str, ...], file: str) -> None:
@@ -126,14 +133,13 @@ def _column_fault(row: Row, columns: tuple[str, ...] | None) -> tuple[str, str] 
     return None
 
 
-def _finished(block: Block, file: str, report: Report) -> Iterator[Block]:
+def _report_faults(block: Block, file: str, report: Report) -> None:
     sent_id = block.comment("sent_id")
     for line, kind, detail in block.broken_lines:
-        report(Finding(kind, file, line, sent_id, detail))
-    if block.broken_lines:
+        report(Finding(kind, file, line, sent_id, detail, block.line))
+    if block.rows or block.broken_lines:
         return
-    if block.rows:
-        yield block
-    elif any(not comment.startswith(COLUMN_DECLARATION) for comment in block.comments):
+    if any(not comment.startswith(COLUMN_DECLARATION) for comment in block.comments):
         where = f"line {block.line}" if block.line == block.last_line else f"lines {block.line}-{block.last_line}"
-        report(Finding("comments-without-words", file, block.line, sent_id, f"{where}: comments without words"))
+        detail = f"{where}: comments without words"
+        report(Finding("comments-without-words", file, block.line, sent_id, detail, block.line))

@@ -29,9 +29,11 @@ def read_conll2009(lines: Iterable[bytes], *, file: str, report: Report) -> Iter
         report: takes each finding before the sentence that follows it is read.
     """
     for block in read_blocks(lines, file=file, columns=None, report=report):
+        if not block.is_whole:
+            continue
         faults = _block_faults(block) or _head_faults(block)
         for line, kind, detail in faults:
-            report(Finding(kind, file, line, None, detail))
+            report(Finding(kind, file, line, None, detail, block.line))
         if not faults:
             yield _sentence(block, file)
 

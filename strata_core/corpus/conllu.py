@@ -31,6 +31,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,9}")
 def read_conllu(lines: Iterable[bytes], *, file: str, report: Report) -> Iterator[Sentence]:
     """Streams the sentences of a CoNLL-U or CoNLL-U Plus file; those with a fault are reported and left out.
 
+    Where a document or paragraph begins with a sentence that is left out, it begins with the next one.
     Where the file has the columns UP:PRED and UP:ARGHEADS or UP:ARGSPANS, sentences have their predicates.
 
     Args:
@@ -42,17 +43,23 @@ def read_conllu(lines: Iterable[bytes], *, file: str, report: Report) -> Iterato
         DataError: the file declares its columns and has no ID or FORM among them.
     """
     first_lines: dict[str, int] = {}
+    starts_document = starts_paragraph = False
     for block in read_blocks(lines, file=file, columns=CONLLU_COLUMNS, report=report):
+        starts_document |= any(comment.startswith("newdoc") for comment in block.comments)
+        starts_paragraph |= any(comment.startswith("newpar") for comment in block.comments)
+        if not block.is_whole:
+            continue
         require_columns(block, ("ID", "FORM"), file)
         sent_id = block.comment("sent_id")
         if sent_id is not None:
             first = first_lines.setdefault(sent_id, block.line)
             if first != block.line:
                 detail = f"the sent_id of line {first} again at line {block.line}"
-                report(Finding("repeated-sent-id", file, block.line, sent_id, detail))
+                report(Finding("repeated-sent-id", file, block.line, sent_id, detail, block.line))
         sentence = _sentence(block, file, report)
         if sentence is not None:
-            yield sentence
+            yield replace(sentence, starts_document=starts_document, starts_paragraph=starts_paragraph)
+            starts_document = starts_paragraph = False
 
 
 def repeated_sent_ids(lines: Iterable[bytes]) -> frozenset[str]:
@@ -75,7 +82,7 @@ def _sentence(block: Block, file: str, report: Report) -> Sentence | None:
     def fault(line: int, kind: str, detail: str) -> None:
         nonlocal sound
         sound = False
-        report(Finding(kind, file, line, sent_id, detail))
+        report(Finding(kind, file, line, sent_id, detail, block.line))
 
     columns = _Columns(block)
     words, multiword_tokens, empty_nodes = _by_id(block.rows, columns, fault)
@@ -95,14 +102,12 @@ def _sentence(block: Block, file: str, report: Report) -> Sentence | None:
         multiword_tokens=tuple(multiword_tokens),
         empty_nodes=tuple(empty_nodes),
         sent_id=sent_id,
-        starts_document=any(comment.startswith("newdoc") for comment in block.comments),
-        starts_paragraph=any(comment.startswith("newpar") for comment in block.comments),
         file=file,
         line=block.line,
     )
     _compare_text(sentence, block.comment("text"), report)
     if block.columns is not None and any(name in block.columns for name in ROLE_COLUMNS):
-        predicates = predicates_from_rows(block_role_rows(block), sentence, file=file, report=report)
+        predicates = predicates_from_rows(block_role_rows(block), sentence, file=file, line=block.line, report=report)
         sentence = replace(sentence, predicates=predicates)
     return sentence
 
@@ -197,4 +202,4 @@ def _compare_text(sentence: Sentence, text: str | None, report: Report) -> None:
         where = same.index(False) if False in same else len(same)
         there = slice(where, where + 20)
         detail = f"the tokens spell {spelt[there]!r} where # text has {text[there]!r} (character {where})"
-        report(Finding("text-differs", sentence.file, sentence.line, sentence.sent_id, detail))
+        report(Finding("text-differs", sentence.file, sentence.line, sentence.sent_id, detail, sentence.line))

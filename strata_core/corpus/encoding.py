@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from strata_core.corpus.encoders import Encoder, FastEncoder, ReferenceEncoder, WordMemoryEncoder
-from strata_core.corpus.format import DTYPES, TRAIN, VAL, smallest_dtype
+from strata_core.corpus.format import DTYPES, smallest_dtype
 from strata_core.corpus.sources.records import Document, Skip
 from strata_core.corpus.sources.text import TextPart
+from strata_core.corpus.splits import document_hash, split_of
 from strata_core.corpus.tokenizer import TextTokenizer, check_tokenizer
 
-_HASH_BYTES = 8
 _LEAST_CHECKED_CHARACTERS = 256
 
 
@@ -98,16 +97,6 @@ class Encoded:
     disagreement: str | None = None
 
 
-def document_hash(utf8: bytes = b"") -> hashlib.blake2b:
-    """The hash that decides a document's split, begun with some of its bytes."""
-    return hashlib.blake2b(utf8, digest_size=_HASH_BYTES)
-
-
-def split_of(digest: bytes, val_fraction: float) -> str:
-    """The split of a document, by its content alone: "val" for about `val_fraction` of all documents."""
-    return VAL if int.from_bytes(digest, "big") < val_fraction * 2.0 ** (8 * _HASH_BYTES) else TRAIN
-
-
 class JobEncoder:
     """Encodes jobs under fixed settings.
 
@@ -165,15 +154,16 @@ class JobEncoder:
         self, documents: list[Document], ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]
     ) -> dict[str, EncodedDocuments]:
         fraction = self._settings.val_fraction
-        held_out = np.array([split_of(document_hash(utf8).digest(), fraction) == VAL for _, utf8 in documents])
-        text_bytes = np.array([len(utf8) for _, utf8 in documents])
+        splits = np.array([split or split_of(document_hash(utf8).digest(), fraction) for _, utf8, split in documents])
+        text_bytes = np.array([len(utf8) for _, utf8, _ in documents])
         tokens = np.insert(ids.astype(self._dtype), np.cumsum(lengths), self._end_of_text)
         lengths = lengths + 1
-        token_held_out = np.repeat(held_out, lengths)
-        return {
-            TRAIN: EncodedDocuments(tokens[~token_held_out], lengths[~held_out], int(text_bytes[~held_out].sum())),
-            VAL: EncodedDocuments(tokens[token_held_out], lengths[held_out], int(text_bytes[held_out].sum())),
-        }
+        found = {}
+        for split in np.unique(splits).tolist():
+            chosen = splits == split
+            chosen_tokens = tokens[np.repeat(chosen, lengths)]
+            found[split] = EncodedDocuments(chosen_tokens, lengths[chosen], int(text_bytes[chosen].sum()))
+        return found
 
     def _count_literals(self, texts: list[str]) -> int:
         if len(self._tokenizer.special_tokens) == 1:

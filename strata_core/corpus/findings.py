@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strata_core.errors import DataError
@@ -42,13 +43,17 @@ SHOWN_FINDINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong: where it is, what kind it is (a key of SEVERITIES), and the value found."""
+    """One thing that is wrong: where it is, what kind it is (a key of SEVERITIES), and the value found.
+
+    `sentence_line` is where the sentence begins, so that findings of one sentence can be told from those of the next.
+    """
 
     kind: str
     file: str
     line: int
     sent_id: str | None
     detail: str
+    sentence_line: int
 
     @property
     def severity(self) -> Severity:
@@ -63,11 +68,32 @@ Report = Callable[[Finding], None]
 """Takes each finding as it is made; `list.append` will do."""
 
 
+def findings_jsonl(findings: Sequence[Finding], names: Mapping[str, str]) -> bytes:
+    """JSON Lines of all findings but faults, whose sentences are left out and listed with what else is.
+
+    Args:
+        findings: what was found.
+        names: for each `Finding.file` the name to write.
+    """
+    lines = [
+        {
+            "source": names[finding.file],
+            "line": finding.line,
+            "sent_id": finding.sent_id,
+            "kind": finding.kind,
+            "detail": finding.detail,
+        }
+        for finding in findings
+        if finding.severity is not Severity.FAULT
+    ]
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
 def refuse_findings(findings: Sequence[Finding]) -> None:
     """Strict reading: nothing but notes may have been found.
 
     Raises:
-        DataError: names every fault and doubt, up to SHOWN_FINDINGS of them one by one.
+        DataError: its problems are the faults and doubts, up to SHOWN_FINDINGS of them one by one.
     """
     grave = [finding for finding in findings if finding.severity is not Severity.NOTE]
     if not grave:
@@ -75,8 +101,9 @@ def refuse_findings(findings: Sequence[Finding]) -> None:
     lines = [str(finding) for finding in grave[:SHOWN_FINDINGS]]
     if len(grave) > SHOWN_FINDINGS:
         lines.append(f"and {len(grave) - SHOWN_FINDINGS:,} more")
-    problems = "1 problem" if len(grave) == 1 else f"{len(grave):,} problems"
+    count = "1 problem" if len(grave) == 1 else f"{len(grave):,} problems"
     raise DataError(
-        "\n".join([f"{problems} in annotated sentences:", *lines]),
+        f"{count} in annotated sentences",
+        problems=tuple(lines),
         hint="correct them, or leave the sentences out with --on-error skip",
     )

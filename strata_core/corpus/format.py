@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from strata_core.corpus.labels import LABEL_KINDS
 from strata_core.errors import DataError
 from strata_core.files import write_file
 from strata_core.manifest.canonical import parse_json
@@ -16,8 +17,13 @@ FORMAT_VERSION = 1
 CORPUS_JSON = "corpus.json"
 TOKENIZER_JSON = "tokenizer.json"
 SKIPPED_JSONL = "skipped.jsonl"
+FINDINGS_JSONL = "findings.jsonl"
 TRAIN = "train"
 VAL = "val"
+TEST = "test"
+SPLITS = (TRAIN, VAL, TEST)
+STRUCTURE_FOLDER = "structure"
+KINDS = ("text", "annotated")
 DTYPES = {"uint16": "<u2", "uint32": "<u4"}
 """Names of token types in `corpus.json`, and numpy's name for their little-endian form."""
 
@@ -78,22 +84,44 @@ class TokenizerInfo:
 
 
 @dataclass(frozen=True)
+class StructureInfo:
+    """The annotated sentences of a corpus.
+
+    Attributes:
+        counts: for each split how many sentences, words, tokens (of the sentences), multiword_tokens, empty_nodes,
+            unannotated_words (without a head), sentences_with_roles, predicates and arguments there are.
+        labels: for each kind of label (labels.LABEL_KINDS) how often each occurs in all splits together, in the order
+            of the labels' numbers.
+        findings: how many faults, doubts and notes (findings.SEVERITIES) there were, by kind.
+    """
+
+    counts: Mapping[str, Mapping[str, int]]
+    labels: Mapping[str, Mapping[str, int]]
+    findings: Mapping[str, int] = field(default_factory=dict)
+
+    def total(self, name: str) -> int:
+        """One of the counts, summed over the splits."""
+        return sum(counts[name] for counts in self.counts.values())
+
+
+@dataclass(frozen=True)
 class CorpusInfo:
     """The content of `corpus.json`. Nothing in it depends on the clock, the machine or the number of workers.
 
     Attributes:
-        kind: "text".
+        kind: "text", or "annotated" where there are annotated sentences too.
         documents, tokens, bytes: sums over the splits.
         vocab_size: the largest token id plus one.
         dtype: "uint16" or "uint32", the little-endian type of the tokens in the shards.
         end_of_text, end_of_text_id: the token that ends every document.
         tokenizer: where the tokenizer came from.
         val_fraction: the share of documents asked for in "val".
-        splits: "train" and "val".
+        splits: "train" and "val", and "test" where a file's name says so.
         sources: what was read, in reading order.
         skipped: how many records were left out, by reason.
         literal_special_tokens: how often text spelled a special token, which was encoded as ordinary text.
         lossy_documents: how many documents the tokenizer does not give back exactly.
+        structure: the annotated sentences; None, and no key in the file, where there are none.
     """
 
     kind: str
@@ -111,6 +139,7 @@ class CorpusInfo:
     skipped: Mapping[str, int] = field(default_factory=dict)
     literal_special_tokens: int = 0
     lossy_documents: int = 0
+    structure: StructureInfo | None = None
 
     def write(self, folder: Path) -> None:
         """Writes `corpus.json`; equal values give equal bytes.
@@ -119,6 +148,8 @@ class CorpusInfo:
             StorageError: the file system refused.
         """
         content = {"format_version": FORMAT_VERSION, **asdict(self)}
+        if self.structure is None:
+            del content["structure"]
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
         write_file(folder / CORPUS_JSON, text.encode() + b"\n")
 
@@ -142,8 +173,8 @@ class CorpusInfo:
                 hint="use the release of strata that wrote it, or prepare the corpus again",
             )
         kind = found.take("kind", str)
-        if kind != "text":
-            raise DataError(f"{path}: kind is {kind!r}; this program reads corpora of kind 'text'")
+        if kind not in KINDS:
+            raise DataError(f"{path}: kind is {kind!r}; this program reads corpora of kind {' or '.join(KINDS)}")
         dtype = found.take("dtype", str)
         if dtype not in DTYPES:
             raise DataError(f"{path}: dtype is {dtype!r}, not one of {', '.join(DTYPES)}")
@@ -164,7 +195,7 @@ class CorpusInfo:
                 tokenizer.take("training_bytes", int),
             ),
             val_fraction=float(found.take("val_fraction", int, float)),
-            splits={name: _read_split(splits.inner(name)) for name in (TRAIN, VAL)},
+            splits={name: _read_split(splits.inner(name)) for name in (TRAIN, VAL, *splits.present(TEST))},
             sources=tuple(
                 SourceInfo(item.take("name", str), item.take("size", int), item.take("sha256", str))
                 for item in found.items("sources")
@@ -172,6 +203,7 @@ class CorpusInfo:
             skipped=dict(found.take("skipped", dict)),
             literal_special_tokens=found.take("literal_special_tokens", int),
             lossy_documents=found.take("lossy_documents", int),
+            structure=_read_structure(found.inner("structure")) if kind == "annotated" else None,
         )
 
 
@@ -184,6 +216,15 @@ def _read_split(found: _Fields) -> SplitInfo:
             ShardInfo(item.take("name", str), item.take("tokens", int), item.take("documents", int))
             for item in found.items("shards")
         ),
+    )
+
+
+def _read_structure(found: _Fields) -> StructureInfo:
+    counts, labels = found.inner("counts"), found.inner("labels")
+    return StructureInfo(
+        counts={split: counts.tally(split) for split in (TRAIN, VAL, *counts.present(TEST))},
+        labels={kind: labels.tally(kind) for kind in LABEL_KINDS},
+        findings=found.tally("findings"),
     )
 
 
@@ -208,6 +249,13 @@ class _Fields:
 
     def inner(self, key: str) -> _Fields:
         return _Fields(self.take(key, dict), f"{self._where}: {key}")
+
+    def present(self, *keys: str) -> list[str]:
+        return [key for key in keys if key in self._value]
+
+    def tally(self, key: str) -> dict[str, int]:
+        counts = self.inner(key)
+        return {name: counts.take(name, int) for name in counts._value}
 
     def items(self, key: str) -> list[_Fields]:
         return [_Fields(item, f"{self._where}: {key}[{at}]") for at, item in enumerate(self.take(key, list))]

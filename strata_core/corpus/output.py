@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
-from strata_core.corpus.encoding import Encoded, document_hash, split_of
-from strata_core.corpus.format import DTYPES, SKIPPED_JSONL, TRAIN, VAL, SplitInfo, smallest_dtype
+from strata_core.corpus.encoding import Encoded
+from strata_core.corpus.format import DTYPES, SKIPPED_JSONL, SplitInfo, smallest_dtype
 from strata_core.corpus.shards import ShardWriter
 from strata_core.corpus.sources.records import EMPTY, Skip
 from strata_core.corpus.sources.text import TextPart
+from strata_core.corpus.splits import document_hash, split_of
 from strata_core.errors import DataError
 from strata_core.files import storage_errors
 
@@ -26,7 +27,7 @@ class CorpusOutput:
     Args:
         folder: where shards and the list of skipped records go.
         work: where a document lies while its end is not known.
-        vocab_size, val_fraction, shard_tokens: of the corpus.
+        splits, vocab_size, val_fraction, shard_tokens: of the corpus.
         on_error: "stop" raises at the first bad record, "skip" lists it.
         names: for each name used in messages the one that goes into files.
 
@@ -45,6 +46,7 @@ class CorpusOutput:
         folder: Path,
         work: Path,
         *,
+        splits: Sequence[str],
         vocab_size: int,
         val_fraction: float,
         shard_tokens: int,
@@ -59,7 +61,7 @@ class CorpusOutput:
         self._token_bytes = np.dtype(DTYPES[smallest_dtype(vocab_size)]).itemsize
         self._writers = {
             split: ShardWriter(folder, split, token_bytes=self._token_bytes, shard_tokens=shard_tokens)
-            for split in (TRAIN, VAL)
+            for split in splits
         }
         self._val_fraction = val_fraction
         self._on_error = on_error
@@ -79,11 +81,32 @@ class CorpusOutput:
         self.lossy_documents += len(encoded.lossy)
         self.first_lossy = self.first_lossy or next(iter(encoded.lossy), "")
         for skip in encoded.skips:
-            self._skip(skip)
+            self.skip(skip)
         for split, documents in encoded.splits.items():
             self._writers[split].add_documents(documents.ids, documents.lengths, documents.text_bytes)
         if part is not None:
             self._add_part(part, encoded)
+
+    def skip(self, skip: Skip) -> None:
+        """Takes a record that gives no document, or an annotated sentence that is left out.
+
+        Raises:
+            DataError: it is a bad one, where those are not to be skipped.
+            StorageError: the file system refused.
+        """
+        if skip.reason != EMPTY and self._on_error == "stop":
+            raise DataError(f"{skip.place}: {skip.detail}", hint="--on-error skip leaves out such records")
+        self.skipped[skip.reason] += 1
+        if skip.reason != EMPTY and len(self.first_skips) < self._SKIPS_KEPT:
+            self.first_skips.append(skip)
+        source = self._names[skip.source]
+        line = {"source": source, "line": skip.line, "reason": skip.reason, "detail": skip.detail}
+        if skip.sent_id is not None:
+            line["sent_id"] = skip.sent_id
+        with storage_errors(self._skip_list_path):
+            if self._skip_list is None:
+                self._skip_list = open(self._skip_list_path, "wb")  # noqa: SIM115
+            self._skip_list.write(json.dumps(line).encode() + b"\n")
 
     def finish(self) -> dict[str, SplitInfo]:
         """Completes the files and says what is in them.
@@ -108,7 +131,7 @@ class CorpusOutput:
 
     def _add_part(self, part: TextPart, encoded: Encoded) -> None:
         if part.fault is not None:
-            self._skip(part.fault)
+            self.skip(part.fault)
             self._parts.restart()
             return
         assert encoded.part is not None
@@ -119,19 +142,6 @@ class CorpusOutput:
             tokens = path.stat().st_size // self._token_bytes
             self._writers[split].add_document_file(path, tokens, self._parts.text_bytes)
             self._parts.restart()
-
-    def _skip(self, skip: Skip) -> None:
-        if skip.reason != EMPTY and self._on_error == "stop":
-            raise DataError(f"{skip.place}: {skip.detail}", hint="--on-error skip leaves out such records")
-        self.skipped[skip.reason] += 1
-        if skip.reason != EMPTY and len(self.first_skips) < self._SKIPS_KEPT:
-            self.first_skips.append(skip)
-        source = self._names[skip.source]
-        line = {"source": source, "line": skip.line, "reason": skip.reason, "detail": skip.detail}
-        with storage_errors(self._skip_list_path):
-            if self._skip_list is None:
-                self._skip_list = open(self._skip_list_path, "wb")  # noqa: SIM115
-            self._skip_list.write(json.dumps(line).encode() + b"\n")
 
 
 class _DocumentInParts:

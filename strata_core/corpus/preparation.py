@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,22 +12,33 @@ from pathlib import Path
 from typing import BinaryIO
 
 from strata_core.corpus.encoding import BackendRefusal, EncodingSettings, Job, Records
-from strata_core.corpus.format import TOKENIZER_JSON, TRAIN, CorpusInfo, SplitInfo, TokenizerInfo, smallest_dtype
+from strata_core.corpus.findings import findings_jsonl
+from strata_core.corpus.format import (
+    FINDINGS_JSONL,
+    SPLITS,
+    STRUCTURE_FOLDER,
+    TEST,
+    TOKENIZER_JSON,
+    TRAIN,
+    CorpusInfo,
+    SplitInfo,
+    StructureInfo,
+    TokenizerInfo,
+    smallest_dtype,
+)
+from strata_core.corpus.inputs import NO_TREEBANKS, find_role_files, open_sources
 from strata_core.corpus.output import CorpusOutput
+from strata_core.corpus.preparation_report import report
+from strata_core.corpus.preparation_settings import PreparationSettings, check_settings, has_fast_backend
 from strata_core.corpus.sources.files import InputFile, PassedOver, find_files
-from strata_core.corpus.sources.samples import SAMPLE_TEXT_KEY
-from strata_core.corpus.sources.source import FileSource, Piece, SampleSource, Source
+from strata_core.corpus.sources.samples import SAMPLE_TEXT_KEY, check_sample, write_treebank_sample
+from strata_core.corpus.sources.source import Piece, SampleSource, Source
 from strata_core.corpus.sources.text import TextPart
 from strata_core.corpus.stage import Stage, shown_stage
-from strata_core.corpus.tokenizer import (
-    END_OF_TEXT,
-    TextTokenizer,
-    check_tokenizer,
-    check_vocab_size,
-    read_tokenizer,
-    train_tokenizer,
-)
+from strata_core.corpus.structure_encoding import write_structure
+from strata_core.corpus.tokenizer import END_OF_TEXT, TextTokenizer, check_tokenizer, read_tokenizer, train_tokenizer
 from strata_core.corpus.training_text import TrainingText
+from strata_core.corpus.treebank_reading import Treebanks, left_out_sentences
 from strata_core.corpus.workers import encode_in_order, encoding_workers
 from strata_core.errors import DataError, UsageError
 from strata_core.files import folder_made_whole, storage_errors, write_file
@@ -43,33 +54,6 @@ _FIRST_CHECKED_CHARACTERS = 1 << 16
 _BYTES_FOR_A_WORKER = 4 << 20
 _MOST_WORKERS = 8
 _WORK_FOLDER = ".work"
-
-
-@dataclass(frozen=True)
-class PreparationSettings:
-    """How a corpus is made.
-
-    Attributes:
-        vocab_size: of the tokenizer to learn; unused where one is given.
-        tokenizer: a tokenizer.json to take instead.
-        text_key: the key of the text in a JSON Lines record.
-        format: "auto", "text" or "jsonl": how files are read.
-        val_fraction: the share of documents held out for validation, 0 <= val_fraction < 1.
-        shard_tokens: tokens after which a shard is closed.
-        on_error: "stop" at a bad record, or "skip" it.
-        workers: processes that encode; None for one a processor. Does not change the result.
-        backend: "auto", "tokenizers" or "fast". Does not change the result.
-    """
-
-    vocab_size: int = 8192
-    tokenizer: Path | None = None
-    text_key: str = "text"
-    format: str = "auto"
-    val_fraction: float = 0.01
-    shard_tokens: int = 1 << 26
-    on_error: str = "stop"
-    workers: int | None = None
-    backend: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -91,7 +75,7 @@ class PreparedCorpus:
     backend: str
 
 
-def prepare_text_corpus(
+def prepare_corpus(
     inputs: Sequence[str | os.PathLike[str]],
     out: Path,
     settings: PreparationSettings | None = None,
@@ -99,7 +83,7 @@ def prepare_text_corpus(
     standard_input: BinaryIO | None = None,
     observer: Observer = SILENT,
 ) -> PreparedCorpus:
-    """Makes a corpus of text from files and folders.
+    """Makes a corpus from files and folders of text and of annotated sentences.
 
     The same inputs and settings give the same bytes, whatever the number of workers, the backend, the machine and the
     place. `out` appears when it is whole, or not at all.
@@ -113,52 +97,44 @@ def prepare_text_corpus(
 
     Raises:
         UsageError: an input is not there, or settings that cannot be.
-        DataError: an input or the tokenizer cannot be used, a bad record, or no document to train on.
+        DataError: an input or the tokenizer cannot be used, bad records, or no document to train on.
         PlaceTakenError: `out` exists.
         StorageError: the file system refused to take the result.
     """
     settings = settings or PreparationSettings()
-    _check_settings(settings)
+    check_settings(settings)
     if not inputs:
         raise UsageError("nothing to read", hint="name files or folders, - for standard input, or a sample")
+    if settings.sample_sentences is not None or settings.sample_seed is not None:
+        raise UsageError("the size or seed of a sample is given, and no sample")
     files, passed_over = find_files(inputs, format=settings.format)
+    role_files = find_role_files(settings.roles)
     with folder_made_whole(out) as folder, _work_folder(folder) as work:
         files = [_copied(file, standard_input, work, observer) if file.is_standard_input else file for file in files]
-        preparation = _Preparation(folder, work, [FileSource(file) for file in files], settings, observer)
-        return preparation.run(out, tuple(passed_over))
+        sources, treebanks = open_sources(files, role_files, work, settings, observer)
+        return _Preparation(folder, work, sources, treebanks, settings, observer).run(out, tuple(passed_over))
 
 
 def prepare_sample(
     name: str, out: Path, settings: PreparationSettings | None = None, *, observer: Observer = SILENT
 ) -> PreparedCorpus:
-    """Makes a corpus of a built-in sample, as `prepare_text_corpus` does of files.
+    """Makes a corpus of a built-in sample, as `prepare_corpus` does of files.
 
     Raises:
         UsageError: no sample has that name, or settings that cannot be.
-        DataError, PlaceTakenError, StorageError: as `prepare_text_corpus`.
+        DataError, PlaceTakenError, StorageError: as `prepare_corpus`.
     """
-    source = SampleSource(name)
     settings = replace(settings or PreparationSettings(), text_key=SAMPLE_TEXT_KEY)
-    _check_settings(settings)
+    check_settings(settings)
+    if settings.roles:
+        raise UsageError("roles are given, and a sample has its own")
+    generated = check_sample(name, sentences=settings.sample_sentences, seed=settings.sample_seed)
     with folder_made_whole(out) as folder, _work_folder(folder) as work:
-        return _Preparation(folder, work, [source], settings, observer).run(out, ())
-
-
-def _check_settings(settings: PreparationSettings) -> None:
-    if not 0 <= settings.val_fraction < 1:
-        raise UsageError(f"a validation share of {settings.val_fraction} cannot be", hint="it is from 0 up to below 1")
-    if settings.shard_tokens < 1:
-        raise UsageError(f"shards of {settings.shard_tokens} tokens cannot be", hint="it is 1 at least")
-    if settings.workers is not None and settings.workers < 1:
-        raise UsageError(f"{settings.workers} workers cannot be", hint="it is 1 at least")
-    if settings.backend == "fast" and not _has_fast_backend():
-        raise UsageError("the fast backend is not installed", hint="pip install 'strata[fast]' brings it")
-    if settings.tokenizer is None:
-        check_vocab_size(settings.vocab_size)
-
-
-def _has_fast_backend() -> bool:
-    return importlib.util.find_spec("gigatoken") is not None
+        if generated is None:
+            return _Preparation(folder, work, [SampleSource(name)], NO_TREEBANKS, settings, observer).run(out, ())
+        file = write_treebank_sample(generated, work)
+        sources, treebanks = open_sources([file], [], work, settings, observer)
+        return _Preparation(folder, work, sources, treebanks, settings, observer).run(out, ())
 
 
 @contextmanager
@@ -200,16 +176,26 @@ class _Preparation:
         folder: where its files go.
         work: for files that are no part of it.
         sources: what it is made from.
+        treebanks: those among them that are annotated, and what was found in them.
         settings: how.
         observer: told about progress.
     """
 
     def __init__(
-        self, folder: Path, work: Path, sources: Sequence[Source], settings: PreparationSettings, observer: Observer
+        self,
+        folder: Path,
+        work: Path,
+        sources: Sequence[Source],
+        treebanks: Treebanks,
+        settings: PreparationSettings,
+        observer: Observer,
     ) -> None:
         self._folder = folder
         self._work = work
         self._sources = sources
+        self._treebanks = treebanks
+        self._names = {source.shown: source.name for source in sources} | dict(treebanks.names)
+        self._splits = [split for split in SPLITS if split != TEST or any(one.split == TEST for one in sources)]
         self._settings = settings
         self._observer = observer
         self._total_bytes = sum(source.size_bytes for source in sources)
@@ -220,8 +206,9 @@ class _Preparation:
         write_file(self._folder / TOKENIZER_JSON, tokenizer.data)
         output, splits, backend = self._encode(tokenizer)
         self._check_documents(output, splits)
+        structure = self._write_structure(tokenizer)
         info = CorpusInfo(
-            kind="text",
+            kind="text" if structure is None else "annotated",
             documents=sum(split.documents for split in splits.values()),
             tokens=sum(split.tokens for split in splits.values()),
             bytes=sum(split.bytes for split in splits.values()),
@@ -232,15 +219,16 @@ class _Preparation:
             tokenizer=origin,
             val_fraction=self._settings.val_fraction,
             splits=splits,
-            sources=tuple(source.info() for source in self._sources),
+            sources=(*(source.info() for source in self._sources), *self._treebanks.role_files),
             skipped=dict(sorted(output.skipped.items())),
             literal_special_tokens=output.literal_special_tokens,
             lossy_documents=output.lossy_documents,
+            structure=structure,
         )
         info.write(self._folder)
         digest = self._write_manifest()
         shutil.rmtree(self._work)
-        _report(info, output, passed_over, self._observer)
+        report(info, output, self._treebanks.findings, passed_over, self._observer)
         return PreparedCorpus(final, info, digest, passed_over, backend)
 
     def _tokenizer(self) -> tuple[TextTokenizer, TokenizerInfo]:
@@ -248,9 +236,9 @@ class _Preparation:
             return read_tokenizer(self._settings.tokenizer), TokenizerInfo(False, None, 0)
         wanted_bytes = min(self._total_bytes, TRAINING_BYTES)
         with shown_stage(self._observer, "learning the tokenizer", wanted_bytes) as stage:
-            text = TrainingText(
-                self._sources, text_key=self._settings.text_key, most_bytes=TRAINING_BYTES, stage=stage
-            )
+            # What a file's name holds out may not be learned from.
+            sources = [source for source in self._sources if source.split in (None, TRAIN)]
+            text = TrainingText(sources, text_key=self._settings.text_key, most_bytes=TRAINING_BYTES, stage=stage)
             data = train_tokenizer(text, self._settings.vocab_size)
         tokenizer = check_tokenizer(data, shown=TOKENIZER_JSON)
         return tokenizer, TokenizerInfo(True, self._settings.vocab_size, text.taken_bytes)
@@ -259,7 +247,7 @@ class _Preparation:
         """Encodes everything; begins anew with the reference where another encoder turns out not to agree with it."""
         backend = self._settings.backend
         if backend == "auto":
-            backend = "fast" if _has_fast_backend() else "tokenizers"
+            backend = "fast" if has_fast_backend() else "tokenizers"
         try:
             return *self._encode_with(tokenizer, backend), backend
         except BackendRefusal as refusal:
@@ -276,14 +264,17 @@ class _Preparation:
         output = CorpusOutput(
             self._folder,
             self._work,
+            splits=self._splits,
             vocab_size=tokenizer.vocab_size,
             val_fraction=self._settings.val_fraction,
             shard_tokens=self._settings.shard_tokens,
             on_error=self._settings.on_error,
-            names={source.shown: source.name for source in self._sources},
+            names=self._names,
         )
         disagreement = None
         try:
+            for skip in left_out_sentences(self._treebanks.findings):
+                output.skip(skip)
             with (
                 encoding_workers(settings, self._worker_count()) as workers,
                 shown_stage(self._observer, "encoding", self._total_bytes) as stage,
@@ -333,51 +324,40 @@ class _Preparation:
             finished_bytes += source.size_bytes
         stage.reach(finished_bytes)
 
+    def _write_structure(self, tokenizer: TextTokenizer) -> StructureInfo | None:
+        """The annotated sentences, and what was found in those that are kept; None where there are no treebanks."""
+        treebanks = self._treebanks
+        if not treebanks.sources:
+            return None
+        total_bytes = sum(source.size_bytes for source in treebanks.sources)
+        with shown_stage(self._observer, "writing annotated sentences", total_bytes) as stage:
+            folder = self._folder / STRUCTURE_FOLDER
+            info = write_structure(folder, treebanks.sources, tokenizer, self._splits, stage)
+        lines = findings_jsonl(treebanks.findings, self._names)
+        if lines:
+            write_file(self._folder / FINDINGS_JSONL, lines)
+        return replace(info, findings=dict(sorted(Counter(one.kind for one in treebanks.findings).items())))
+
     def _check_documents(self, output: CorpusOutput, splits: dict[str, SplitInfo]) -> None:
         if splits[TRAIN].documents:
             return
         documents = sum(split.documents for split in splits.values())
         if documents:
+            remedy = f"lower --val-fraction (it is {self._settings.val_fraction:g}; 0 holds nothing out)"
+            if any(source.split for source in self._sources):
+                remedy += "; treebanks whose names end in -dev or -test are held out whole"
             raise DataError(
-                f"all {documents} documents fell into the validation split, none is left for training",
-                hint=f"lower --val-fraction (it is {self._settings.val_fraction:g}; 0 holds nothing out)",
+                f"all {documents} documents fell into the validation split, none is left for training", hint=remedy
             )
         skipped = ", ".join(f"{count} {reason}" for reason, count in sorted(output.skipped.items()))
         raise DataError(f"no documents in the input (records left out: {skipped or 'none'})")
 
     def _write_manifest(self) -> str:
-        names = [entry.name for entry in os.scandir(self._folder) if entry.is_file()]
+        found = (path.relative_to(self._folder) for path in self._folder.rglob("*") if path.is_file())
+        names = [path.as_posix() for path in found if path.parts[0] != _WORK_FOLDER]
         total_bytes = sum((self._folder / name).stat().st_size for name in names)
         with shown_stage(self._observer, "hashing", total_bytes) as stage:
             files = hash_files(self._folder, names, workers=self._settings.workers, progress=stage.add)
         manifest = Manifest(describes="corpus", files=tuple(files))
         manifest.write(self._folder)
         return manifest.digest
-
-
-def _report(info: CorpusInfo, output: CorpusOutput, passed_over: tuple[PassedOver, ...], observer: Observer) -> None:
-    """Tells what a person would want to know beyond the counts."""
-    if passed_over:
-        observer.notice("not read: " + _listed([f"{one.name} ({one.reason})" for one in passed_over]))
-    for skip in output.first_skips:
-        observer.warning(f"skipped {skip.place}: {skip.detail}")
-    if output.skipped:
-        counts = ", ".join(f"{count} {reason}" for reason, count in sorted(output.skipped.items()))
-        observer.notice(f"records left out: {counts}; each is listed in skipped.jsonl")
-    if info.literal_special_tokens:
-        observer.notice(f"special tokens spelled in the text: {info.literal_special_tokens}, encoded as ordinary text")
-    if info.lossy_documents:
-        observer.warning(
-            f"the tokenizer does not give back {info.lossy_documents} of {info.documents} documents exactly;"
-            f" the first begins {output.first_lossy!r}"
-        )
-    wanted = info.tokenizer.requested_vocab_size
-    if wanted is not None and info.vocab_size < wanted:
-        observer.notice(f"the text has pairs for {info.vocab_size} tokens only, not the {wanted} asked for")
-    if info.val_fraction and not info.splits["val"].documents:
-        observer.warning(f"none of {info.documents} documents fell into the validation split ({info.val_fraction:g})")
-
-
-def _listed(names: list[str], most: int = 20) -> str:
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown

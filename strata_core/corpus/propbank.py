@@ -54,11 +54,12 @@ def block_role_rows(block: Block) -> list[RoleRow]:
 
 
 def predicates_from_rows(
-    rows: list[RoleRow], sentence: Sentence, *, file: str, report: Report
+    rows: list[RoleRow], sentence: Sentence, *, file: str, line: int, report: Report
 ) -> tuple[Predicate, ...] | None:
     """Reads the role columns of a sentence's words, or reports why not and returns None.
 
     An argument given by its span alone is headed by the word of the span whose own head lies outside (the first such).
+    `file` and `line` say where the rows' sentence begins.
     """
     predicates = []
     for word, row in enumerate(rows, 1):
@@ -69,7 +70,7 @@ def predicates_from_rows(
                 raise _Malformed("arguments without a predicate")
             predicates.append(Predicate(word, row.roleset, tuple(_arguments(row, sentence))))
         except _Malformed as problem:
-            report(Finding("malformed-roles", file, row.line, sentence.sent_id, str(problem)))
+            report(Finding("malformed-roles", file, row.line, sentence.sent_id, str(problem), line))
             return None
     return tuple(predicates)
 
@@ -110,89 +111,92 @@ def _span_head(first: int, last: int, sentence: Sentence) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class SentenceRoles:
+class _SentenceRoles:
     """The role columns of one sentence of a stand-off file."""
 
+    file: str
     line: int
     rows: list[RoleRow]
 
 
-@dataclass(slots=True)
-class RoleFile:
-    """A stand-off file by sent_id; sentences whose sent_id occurs twice are not in it."""
-
-    file: str
-    sentences: dict[str, SentenceRoles]
-
-
-def read_role_file(lines: Iterable[bytes], *, file: str, report: Report) -> RoleFile:
-    """Reads a stand-off file; it is held in memory, about as large as on disk.
+class StandOffRoles:
+    """The roles of any number of stand-off files by sent_id; held in memory, about as large as on disk.
 
     Args:
-        lines: lines with their ends, as a file open for binary reading gives them.
-        file: the file's name for findings.
-        report: takes a finding for each broken line, sentence without sent_id, or sent_id that occurs twice.
-
-    Raises:
-        DataError: the file declares its columns and has no ID or UP:PRED among them.
+        repeated_sent_ids: those that more than one sentence of the treebank has (conllu.repeated_sent_ids): they say
+            of no sentence that the roles are its own.
+        report: takes the findings.
     """
-    sentences: dict[str, SentenceRoles] = {}
-    repeated: set[str] = set()
-    for block in read_blocks(lines, file=file, columns=("ID", *ROLE_COLUMNS), report=report):
-        require_columns(block, ("ID", "UP:PRED"), file)
+
+    def __init__(self, *, repeated_sent_ids: frozenset[str], report: Report) -> None:
+        self._sentences: dict[str, _SentenceRoles] = {}
+        self._repeated_here: set[str] = set()
+        self._repeated_sent_ids = repeated_sent_ids
+        self._report = report
+        self._used: set[str] = set()
+
+    def read(self, lines: Iterable[bytes], *, file: str) -> None:
+        """Reads a file. Broken lines, sentences without sent_id and a sent_id that occurs twice are reported.
+
+        Args:
+            lines: lines with their ends, as a file open for binary reading gives them.
+            file: the file's name for findings.
+
+        Raises:
+            DataError: the file declares its columns and has no ID or UP:PRED among them.
+        """
+        for block in read_blocks(lines, file=file, columns=("ID", *ROLE_COLUMNS), report=self._report):
+            if block.is_whole:
+                require_columns(block, ("ID", "UP:PRED"), file)
+                self._add(block, file)
+
+    def join(self, sentence: Sentence) -> Sentence:
+        """The sentence with the predicates that are known under its sent_id.
+
+        A sentence of which nothing is known, that has another number of words here, or whose sent_id is not its own,
+        comes back as it is: that it has no predicates is not known.
+        """
+        sent_id = sentence.sent_id
+        found = self._sentences.get(sent_id) if sent_id is not None else None
+        if found is None or sent_id is None:
+            return sentence
+        self._used.add(sent_id)
+        if sent_id in self._repeated_sent_ids:
+            detail = "no roles taken: another sentence has this sent_id"
+            self._report(Finding("repeated-sent-id", sentence.file, sentence.line, sent_id, detail, sentence.line))
+            return sentence
+        if len(found.rows) != len(sentence.forms):
+            detail = f"{len(found.rows)} words here, {len(sentence.forms)} in the treebank; no roles taken"
+            self._report(Finding("roles-of-other-words", found.file, found.line, sent_id, detail, found.line))
+            return sentence
+        predicates = predicates_from_rows(found.rows, sentence, file=found.file, line=found.line, report=self._report)
+        return replace(sentence, predicates=predicates)
+
+    def report_unused(self) -> None:
+        """Reports the roles that no sentence has taken; to be called after the last sentence."""
+        for sent_id, left in self._sentences.items():
+            if sent_id not in self._used:
+                detail = "no sentence of the treebank takes these roles"
+                self._report(Finding("roles-without-sentence", left.file, left.line, sent_id, detail, left.line))
+
+    def _add(self, block: Block, file: str) -> None:
         sent_id = block.comment("sent_id")
+        kind, detail = "malformed-roles", None
         if sent_id is None:
-            report(Finding("malformed-roles", file, block.line, None, "roles without a sent_id to join them by"))
+            detail = "roles without a sent_id to join them by"
         elif not _numbered_from_one(block):
-            report(Finding("malformed-roles", file, block.line, sent_id, "the words are not numbered 1, 2, 3, ..."))
-        elif sent_id in sentences:
-            first = sentences[sent_id].line
-            detail = f"the sent_id of line {first} again at line {block.line}"
-            report(Finding("repeated-sent-id", file, block.line, sent_id, detail))
-            repeated.add(sent_id)
+            detail = "the words are not numbered 1, 2, 3, ..."
+        elif sent_id in self._sentences or sent_id in self._repeated_here:
+            kind, detail = "repeated-sent-id", f"again at line {block.line}; none of its roles are taken"
+            self._sentences.pop(sent_id, None)
+            self._repeated_here.add(sent_id)
         else:
-            sentences[sent_id] = SentenceRoles(block.line, block_role_rows(block))
-    for sent_id in repeated:
-        del sentences[sent_id]
-    return RoleFile(file, sentences)
+            self._sentences[sent_id] = _SentenceRoles(file, block.line, block_role_rows(block))
+        if detail is not None:
+            self._report(Finding(kind, file, block.line, sent_id, detail, block.line))
 
 
 def _numbered_from_one(block: Block) -> bool:
     position = (block.columns or ()).index("ID")
     numbers = [row.cells[position] for row in block.rows if _WORD_NUMBER.fullmatch(row.cells[position])]
     return numbers == [str(number) for number in range(1, len(numbers) + 1)]
-
-
-def join_roles(
-    sentences: Iterable[Sentence], roles: RoleFile, *, repeated_sent_ids: frozenset[str], report: Report
-) -> Iterator[Sentence]:
-    """Gives each sentence the predicates that the stand-off file has under its sent_id.
-
-    A sentence that the file does not have, that has another number of words there, or whose sent_id is not its own,
-    keeps `predicates` None: that it has no predicates is not known.
-
-    Args:
-        sentences: of one treebank file.
-        roles: its stand-off file.
-        repeated_sent_ids: those that more than one sentence of the treebank file has (conllu.repeated_sent_ids).
-        report: takes the findings.
-    """
-    used: set[str] = set()
-    for sentence in sentences:
-        found = roles.sentences.get(sentence.sent_id) if sentence.sent_id is not None else None
-        if found is None or sentence.sent_id is None or sentence.sent_id in repeated_sent_ids:
-            yield sentence
-            continue
-        used.add(sentence.sent_id)
-        if len(found.rows) != len(sentence.forms):
-            there = f"{len(sentence.forms)} in {sentence.file}:{sentence.line}"
-            detail = f"{len(found.rows)} words here, {there}; no roles taken"
-            report(Finding("roles-of-other-words", roles.file, found.line, sentence.sent_id, detail))
-            yield sentence
-            continue
-        predicates = predicates_from_rows(found.rows, sentence, file=roles.file, report=report)
-        yield replace(sentence, predicates=predicates)
-    for sent_id, left in roles.sentences.items():
-        if sent_id not in used:
-            detail = "no sentence of the treebank takes these roles"
-            report(Finding("roles-without-sentence", roles.file, left.line, sent_id, detail))

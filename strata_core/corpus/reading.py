@@ -12,7 +12,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from strata_core.corpus.format import CORPUS_JSON, DTYPES, TOKENIZER_JSON, CorpusInfo, ShardInfo, SplitInfo
+from strata_core.corpus.format import (
+    CORPUS_JSON,
+    DTYPES,
+    STRUCTURE_FOLDER,
+    TOKENIZER_JSON,
+    CorpusInfo,
+    ShardInfo,
+    SplitInfo,
+)
+from strata_core.corpus.structure_reading import StructureReader, read_labels
 from strata_core.errors import DataError, UsageError
 from strata_core.manifest import Manifest
 
@@ -140,12 +149,34 @@ class Corpus:
         return self.path / TOKENIZER_JSON
 
     def split(self, name: str) -> TokenSplit:
-        """The tokens of "train" or "val".
+        """The tokens of "train" or "val", or of "test" in a corpus that has one.
 
         Raises:
             KeyError: another name.
         """
         return TokenSplit(self.path, self.info.splits[name], dtype=self.info.dtype, vocab_size=self.vocab_size)
+
+    def structure(self, split: str) -> StructureReader:
+        """The annotated sentences of a split.
+
+        Raises:
+            KeyError: another split than the corpus has.
+            DataError: the corpus has no annotated sentences, or they are not those that `corpus.json` counts.
+        """
+        if self.info.structure is None:
+            raise DataError(
+                f"{self.path}: a corpus of kind {self.info.kind!r}: it has no annotated sentences",
+                hint="strata prepare-corpus takes them from CoNLL-U files",
+            )
+        counts = self.info.structure.counts[split]
+        folder = self.path / STRUCTURE_FOLDER
+        reader = StructureReader(folder / split, read_labels(folder))
+        if reader.counts != counts:
+            raise DataError(
+                f"{folder / split}: its counts are not those of {CORPUS_JSON}",
+                hint="strata verify-manifest tells what has changed; prepare the corpus again",
+            )
+        return reader
 
     def decoder(self) -> Callable[[Sequence[int]], str]:
         """A function from token ids to the text they stand for, special tokens included.
@@ -180,8 +211,11 @@ def open_corpus(path: str | os.PathLike[str]) -> Corpus:
         for shard in split.shards:
             _check_size(folder / f"{shard.name}.bin", shard.tokens * token_bytes)
             _check_size(folder / f"{shard.name}.idx", (shard.documents + 1) * 8)
-    manifest = Manifest.read(folder)
-    return Corpus(path=folder, info=info, digest=manifest.digest)
+    corpus = Corpus(path=folder, info=info, digest=Manifest.read(folder).digest)
+    if info.structure is not None:
+        for name in info.structure.counts:
+            corpus.structure(name)
+    return corpus
 
 
 def _check_size(path: Path, wanted_bytes: int) -> None:

@@ -8,9 +8,10 @@ import shutil
 from pathlib import Path
 
 from strata_core.corpus.format import FORMAT_VERSION
-from strata_core.corpus.preparation import PreparationSettings, prepare_sample
+from strata_core.corpus.preparation import prepare_sample
+from strata_core.corpus.preparation_settings import PreparationSettings
 from strata_core.corpus.reading import open_corpus
-from strata_core.corpus.sources.samples import sample_info
+from strata_core.corpus.sources.samples import sample_version
 from strata_core.errors import DataError
 from strata_core.files import storage_errors
 from strata_core.manifest import canonical_json
@@ -34,8 +35,8 @@ def sample_corpus(
 ) -> Path:
     """The corpus directory of a built-in sample; made on first use, by one process while others wait for it.
 
-    The directory's name has a digest of the sample's text, the settings and the format version, so that another text or
-    setting is another directory.
+    The directory's name has a digest of the sample's version, the settings and the format version, so that another text
+    or setting is another directory.
 
     Raises:
         UsageError: no sample has that name, or a setting that cannot be.
@@ -44,7 +45,7 @@ def sample_corpus(
     from filelock import FileLock
 
     settings = PreparationSettings(vocab_size=vocab_size, val_fraction=val_fraction)
-    identity = [FORMAT_VERSION, sample_info(name).sha256, vocab_size, val_fraction]
+    identity = [FORMAT_VERSION, sample_version(name), vocab_size, val_fraction]
     key = hashlib.sha256(canonical_json(identity)).hexdigest()[:16]
     corpora = cache_folder() / "samples"
     folder = corpora / f"{name}-{key}"

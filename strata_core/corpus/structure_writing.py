@@ -41,6 +41,7 @@ class StructureWriter:
     def __init__(self, folder: Path, labels: Labels) -> None:
         self._folder = folder
         self._labels = labels
+        self._paths = {name: folder / array_file(name) for name in ARRAYS}
         self._files: dict[str, BinaryIO] = {}
         self._rows = dict.fromkeys(ARRAYS, 0)
         self._label_counts: dict[str, Counter[int]] = {kind: Counter() for kind in LABEL_KINDS}
@@ -49,8 +50,8 @@ class StructureWriter:
     def __enter__(self) -> StructureWriter:
         with storage_errors(self._folder):
             self._folder.mkdir(parents=True)
-            for name in ARRAYS:
-                self._files[name] = open(self._folder / array_file(name), "wb")
+            for name, path in self._paths.items():
+                self._files[name] = open(path, "wb")
         for name in OFFSETS:
             self._append(name, [0])
         return self
@@ -149,7 +150,7 @@ class StructureWriter:
 
     def _append(self, name: str, values: Any) -> None:
         array = np.asarray(values, dtype=ARRAYS[name].dtype)
-        with storage_errors(self._folder / array_file(name), wanted_bytes=array.nbytes):
+        with storage_errors(self._paths[name], wanted_bytes=array.nbytes):
             self._files[name].write(array.tobytes())
         self._rows[name] += array.size // ARRAYS[name].width
 

@@ -20,6 +20,16 @@ class PrepareTable(Table):
         strict=False,
     )
     sample: str | None = setting(None, "Built-in sample, in place of inputs.")
+    sample_sentences: int | None = setting(
+        None, "Size of a generated sample.", unit="sentences", ge=1, le=LARGEST_INTEGER
+    )
+    sample_seed: int | None = setting(None, "Seed of a generated sample.", ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)
+    roles: tuple[Annotated[Path, Field(strict=False)], ...] | None = Field(
+        default=None,
+        description="Files of stand-off roles (UP columns) for the treebanks among the inputs, or folders of them.",
+        json_schema_extra={"format": "path"},
+        strict=False,
+    )
     vocab_size: int | None = setting(
         None, "Vocabulary of the tokenizer to train.", unit="tokens", ge=257, le=LARGEST_INTEGER
     )
@@ -30,7 +40,9 @@ class PrepareTable(Table):
         None, "Tokens after which a shard is closed.", unit="tokens", ge=1, le=LARGEST_INTEGER
     )
     on_error: Literal["stop", "skip"] | None = setting(None, "What a bad record does.")
-    format: Literal["auto", "text", "jsonl"] | None = setting(None, "How inputs are read; auto goes by name.")
+    format: Literal["auto", "text", "jsonl", "conllu", "conll2009"] | None = setting(
+        None, "How inputs are read; auto goes by name."
+    )
 
 
 class CorpusRecipe(Table):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PATH_KEYS = {
     "lm": ("corpus.path", "run.warm_start"),
-    "corpus": ("prepare.inputs", "prepare.tokenizer"),
+    "corpus": ("prepare.inputs", "prepare.roles", "prepare.tokenizer"),
 }
 """For each kind the keys whose values are paths."""
 

@@ -58,7 +58,7 @@ class WorkerError(StrataError):
 
     def __init__(self, failure: Failure, *, ranks: int) -> None:
         message = failure.message if ranks == 1 else f"rank {failure.rank}: {failure.message}"
-        super().__init__(message, hint=failure.hint)
+        super().__init__(message, problems=tuple(failure.problems), hint=failure.hint)
         self.exit_code = failure.exit_code
 
 
@@ -154,7 +154,7 @@ def _silent_failure(rank: int, failure: Any) -> Failure:
     else:
         message = f"ended with exit code {code}"
     hint = "the run goes on with: strata resume RUN_DIR" if code in (-signal.SIGKILL, -signal.SIGTERM) else None
-    return Failure(rank, float(failure.timestamp), message, hint, StrataError.exit_code, lost_peers=False)
+    return Failure(rank, float(failure.timestamp), message, (), hint, StrataError.exit_code, lost_peers=False)
 
 
 def local_ranks(asked: str) -> int:

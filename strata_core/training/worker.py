@@ -37,7 +37,7 @@ class Failure:
     Attributes:
         rank: which one.
         time: when, in seconds since the epoch.
-        message, hint: for the operator.
+        message, problems, hint: for the operator.
         exit_code: what the rank ended with.
         lost_peers: whether all it met was that another rank was gone.
     """
@@ -45,6 +45,7 @@ class Failure:
     rank: int
     time: float
     message: str
+    problems: tuple[str, ...]
     hint: str | None
     exit_code: int
     lost_peers: bool
@@ -89,7 +90,15 @@ def report_result(result: dict[str, Any]) -> None:
 
 def report_failure(error: StrataError) -> None:
     """Tells the launcher on this node why this rank failed."""
-    failure = Failure(rank(), time.time(), error.message, error.hint, error.exit_code, isinstance(error, LostRankError))
+    failure = Failure(
+        rank(),
+        time.time(),
+        error.message,
+        error.problems,
+        error.hint,
+        error.exit_code,
+        lost_peers=isinstance(error, LostRankError),
+    )
     _write(Path(os.environ[EXCHANGE_VARIABLE], f"failure-{rank()}.json"), asdict(failure))
 
 

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from tests.strata_core.corpus.helpers import SHARED, byte_tokenizer_json, documents_of, folder_bytes, write_jsonl
+from tests.strata_core.corpus.treebank_helpers import MIXED, rows
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "strata_cli", "prepare-corpus"]
@@ -150,12 +151,12 @@ def test_a_file_size_limit_is_met_like_a_full_disk(tmp_path: Path, tokenizer: Pa
     assert subprocess.run(command, capture_output=True, env=environment).returncode == 0
 
 
-def kill_while_encoding(command: list[object], partial: Path) -> None:
-    """Starts the command and kills it, workers aside, as soon as the first tokens are on disk."""
+def kill_when_written(command: list[object], partial: Path, pattern: str) -> None:
+    """Starts the command and kills it, workers aside, as soon as a file of that pattern has content."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen(list(map(str, command)), env={**os.environ, "PYTHONPATH": str(ROOT)}, **pipes)
     try:
-        while not any(path.stat().st_size for path in partial.glob("*.bin")):
+        while not any(path.stat().st_size for path in partial.glob(pattern)):
             assert process.poll() is None, process.communicate()
             time.sleep(0.002)
         children = psutil.Process(process.pid).children()
@@ -173,11 +174,70 @@ def test_killed_in_the_middle_and_run_again_gives_the_same_bytes(tmp_path: Path,
     source = write_jsonl(tmp_path / "in.jsonl", texts)
     options: list[object] = ["--tokenizer", tokenizer, "--workers", 2, "--backend", "tokenizers"]
     assert run(source, *options, "--out", tmp_path / "undisturbed").returncode == 0
-    kill_while_encoding([*COMMAND, source, *options, "--out", tmp_path / "out"], tmp_path / ".out.partial")
+    kill_when_written([*COMMAND, source, *options, "--out", tmp_path / "out"], tmp_path / ".out.partial", "*.bin")
     assert not (tmp_path / "out").exists()
     assert run(source, *options, "--out", tmp_path / "out").returncode == 0
     assert folder_bytes(tmp_path / "out") == folder_bytes(tmp_path / "undisturbed")
     assert not (tmp_path / ".out.partial").exists()
+
+
+def test_annotated_sentences_are_counted_in_the_result(tmp_path: Path, tokenizer: Path) -> None:
+    treebank, roles = tmp_path / "t-train.conllu", tmp_path / "r.conllup"
+    treebank.write_text(MIXED)
+    (tmp_path / "t-dev.conllu").write_text(MIXED.replace("s1", "s3").replace("s2", "s4"))
+    others = "".join(f"{word}\t_\t_\n" for word in range(2, 6))
+    roles.write_text("# global.columns = ID UP:PRED UP:ARGHEADS\n# sent_id = s2\n1\tx.01\tA0:2\n" + others)
+    options = ["--out", tmp_path / "out", "--tokenizer", tokenizer]
+    done = run(treebank, tmp_path / "t-dev.conllu", "--roles", roles, *options, "--json")
+    result = json.loads(done.stdout)
+    assert result.keys() >= RESULT_KEYS
+    counts = {"sentences": 4, "words": 22, "multiword_tokens": 4, "empty_nodes": 6, "predicates": 1, "arguments": 1}
+    assert {name: result[name] for name in counts} == counts
+    assert (result["kind"], result["documents"]) == ("annotated", 2)
+    assert [result["splits"][split]["predicates"] for split in ("train", "val")] == [1, 0]
+    assert result["labels"] == {"upos": 9, "relation": 7, "roleset": 1, "role": 1}
+    shown = run(treebank, "--out", tmp_path / "shown", "--tokenizer", tokenizer).stdout.decode()
+    assert "2 annotated, 11 words, 2 multiword tokens, 3 empty nodes, 1 unannotated words" in shown
+
+
+def test_faults_of_annotated_sentences_are_all_named_or_skipped(tmp_path: Path, tokenizer: Path) -> None:
+    treebank = tmp_path / "t.conllu"
+    treebank.write_text("# sent_id = x\n" + rows("1") + rows("0") + "# sent_id = y\n" + rows("0", "7"))
+    options = ["--out", tmp_path / "out", "--tokenizer", tokenizer, "--val-fraction", 0]
+    done = run(treebank, *options)
+    check_error(done, 5, f"{treebank}:2 (sent_id x): own-head", f"{treebank}:8 (sent_id y): head-out-of-range")
+    assert not (tmp_path / "out").exists()
+    done = run(treebank, *options, "--on-error", "skip", "--json")
+    result = json.loads(done.stdout)
+    assert (result["sentences"], result["skipped"]) == (1, {"head-out-of-range": 1, "own-head": 1})
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("U04/trees", ["6 problems", "two_roots", "self_head", "cycle 3-4", "no root", "head 9 of 4 words", "head -1"]),
+        ("U06/space_for_tab", ["space_for_tab.conllu:2", "9 columns, 10 expected"]),
+        ("U06/eleven", ["eleven.conllu:2", "11 columns, 10 expected", "global.columns"]),
+        ("U07/dup_sent_id", ["sent_id n1", "line 1 again at line 6"]),
+        ("U07/bad_ids", ["b1", "word 3 is missing", "b2", "word 1 occurs twice", "b3", "range 2-1"]),
+    ],
+)
+def test_broken_treebanks_of_the_cases_end_with_5(tmp_path: Path, tokenizer: Path, case: str, said: list[str]) -> None:
+    path = SHARED / "cases" / f"{case}.conllu"
+    if not path.exists():
+        pytest.skip("the shared acceptance cases are not here")
+    check_error(run(path, "--out", tmp_path / "out", "--tokenizer", tokenizer), 5, *said)
+    assert not list(tmp_path.glob("*out*"))
+
+
+def test_killed_among_annotated_sentences_and_run_again_gives_the_same_bytes(tmp_path: Path, tokenizer: Path) -> None:
+    options: list[object] = ["--sample", "synthetic-treebank", "--sample-sentences", 1500, "--tokenizer", tokenizer]
+    assert run(*options, "--out", tmp_path / "undisturbed").returncode == 0
+    command = [*COMMAND, *options, "--out", tmp_path / "out"]
+    kill_when_written(command, tmp_path / ".out.partial", "structure/train/*.bin")
+    assert not (tmp_path / "out").exists()
+    assert run(*options, "--out", tmp_path / "out").returncode == 0
+    assert folder_bytes(tmp_path / "out") == folder_bytes(tmp_path / "undisturbed")
 
 
 @pytest.mark.slow
@@ -187,7 +247,7 @@ def test_real_prose_killed_in_the_middle_and_run_again_gives_the_same_bytes(tmp_
         pytest.skip("the shared text is not here")
     options: list[object] = ["--vocab-size", 8192, "--workers", 2]
     assert run(data, *options, "--out", tmp_path / "undisturbed").returncode == 0
-    kill_while_encoding([*COMMAND, data, *options, "--out", tmp_path / "out"], tmp_path / ".out.partial")
+    kill_when_written([*COMMAND, data, *options, "--out", tmp_path / "out"], tmp_path / ".out.partial", "*.bin")
     assert run(data, *options, "--out", tmp_path / "out").returncode == 0
     assert folder_bytes(tmp_path / "out") == folder_bytes(tmp_path / "undisturbed")
 

@@ -11,7 +11,16 @@ from pathlib import Path
 from strata_core.errors import DataError, UsageError
 from strata_core.files import expand_path
 
-FORMATS = {".txt": "text", ".text": "text", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+FORMATS = {
+    ".txt": "text",
+    ".text": "text",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".conllu": "conllu",
+    ".conllup": "conllu",
+    ".conll09": "conll2009",
+    ".conll2009": "conll2009",
+}
 """What a file holds, by the suffix that is left when a compression suffix is taken off."""
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
@@ -26,7 +35,7 @@ class InputFile:
         path: where it is.
         shown: what to call it in messages.
         name: relative to the input given, forward slashes; what `corpus.json` calls it.
-        format: "text" (the file is one document) or "jsonl" (each line is one).
+        format: "text" (the file is one document), "jsonl" (each line is one), "conllu" or "conll2009" (annotated).
         compression: "gzip", "zstd", "none", or "by-content" where there is no name to tell.
         size_bytes: of the file as it lies there.
         is_standard_input: it comes through a pipe; `path` means nothing until it is copied.
@@ -60,7 +69,7 @@ def find_files(
 
     Args:
         inputs: files and folders, with `~` expanded, and "-" for standard input.
-        format: "text" or "jsonl" for how all files are read, "auto" to go by their names.
+        format: a value of FORMATS for how all files are read, "auto" to go by their names.
 
     Raises:
         UsageError: a path is not there, its name does not tell what it holds, or it is neither file nor folder.
@@ -121,7 +130,7 @@ def _named_file(path: Path, format: str) -> InputFile:
     if format == "auto" and by_name is None:
         raise UsageError(
             f"{path}: its name does not tell what it holds ({', '.join(FORMATS)} would, with .gz or .zst behind)",
-            hint="say --format text or --format jsonl",
+            hint=f"say --format {', '.join(sorted(set(FORMATS.values())))}, whichever it is",
         )
     chosen = by_name if format == "auto" and by_name is not None else format
     return InputFile(path, str(path), escape_name(path.name), chosen, compression, path.stat().st_size)

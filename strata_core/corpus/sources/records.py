@@ -10,10 +10,11 @@ UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Document(NamedTuple):
-    """The text of one document, and the same as UTF-8."""
+    """The text of one document, the same as UTF-8, and its split; None: its text decides."""
 
     text: str
     utf8: bytes
+    split: str | None = None
 
 
 @dataclass(frozen=True)
@@ -25,17 +26,20 @@ class Skip:
         detail: the fault in full, with the value found.
         source: what to call the file.
         line: counted from 1, None where the whole file is the record.
+        sent_id: of an annotated sentence that has one.
     """
 
     reason: str
     detail: str
     source: str
     line: int | None = None
+    sent_id: str | None = None
 
     @property
     def place(self) -> str:
-        """File and line, as editors understand them."""
-        return self.source if self.line is None else f"{self.source}:{self.line}"
+        """File and line, as editors understand them, and the sent_id."""
+        place = self.source if self.line is None else f"{self.source}:{self.line}"
+        return place if self.sent_id is None else f"{place} (sent_id {self.sent_id})"
 
 
 EMPTY = "empty"

@@ -11,8 +11,9 @@ from strata_core.corpus.sources.jsonl import JsonLines, read_lines
 from strata_core.corpus.sources.samples import sample_info, sample_lines
 from strata_core.corpus.sources.streams import open_stream
 from strata_core.corpus.sources.text import TextDocument, TextPart, read_text
+from strata_core.corpus.sources.treebank import DocumentText
 
-Piece = JsonLines | TextDocument | TextPart
+Piece = JsonLines | TextDocument | TextPart | DocumentText
 
 
 class Source(Protocol):
@@ -21,12 +22,14 @@ class Source(Protocol):
     Attributes:
         shown: what to call it in messages.
         name: what `corpus.json` calls it.
+        split: the one that all its documents belong to; None: each document's own.
         size_bytes: how much there is to read.
         position_bytes: how much of it has been read.
     """
 
     shown: str
     name: str
+    split: str | None
     size_bytes: int
     position_bytes: int
 
@@ -47,6 +50,7 @@ class FileSource:
     def __init__(self, file: InputFile) -> None:
         self.shown = file.shown
         self.name = file.name
+        self.split: str | None = None
         self.size_bytes = file.size_bytes
         self.position_bytes = 0
         self._file = file
@@ -73,6 +77,7 @@ class SampleSource:
 
     def __init__(self, name: str) -> None:
         self.shown = self.name = name
+        self.split: str | None = None
         self.size_bytes = sum(lines.size_bytes for lines in sample_lines(name))
         self.position_bytes = 0
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from strata_core.corpus.preparation import PreparationSettings, PreparedCorpus, prepare_text_corpus
+from strata_core.corpus.preparation import PreparationSettings, PreparedCorpus, prepare_corpus
 from strata_core.errors import DataError, UsageError
 from tests.strata_core.corpus.helpers import SHARED, documents_of, folder_bytes, shard_ids
 
@@ -28,7 +28,7 @@ def prepare(tmp_path: Path):
             on_error=on_error,
             workers=1,
         )
-        return prepare_text_corpus(inputs, tmp_path / out, settings)
+        return prepare_corpus(inputs, tmp_path / out, settings)
 
     return run
 
@@ -170,8 +170,8 @@ def test_real_prose_comes_back_and_its_bytes_do_not_depend_on_workers_or_backend
     data = SHARED / "data" / "text"
     if not data.is_dir():
         pytest.skip("the shared text is not here")
-    prepare_text_corpus([data], tmp_path / "one", PreparationSettings(workers=1, backend="tokenizers"))
-    prepare_text_corpus([data], tmp_path / "other", PreparationSettings(workers=workers, backend=backend))
+    prepare_corpus([data], tmp_path / "one", PreparationSettings(workers=1, backend="tokenizers"))
+    prepare_corpus([data], tmp_path / "other", PreparationSettings(workers=workers, backend=backend))
     assert folder_bytes(tmp_path / "one") == folder_bytes(tmp_path / "other")
     found = documents_of(tmp_path / "other")
     held_out = set(found["val"])
@@ -184,7 +184,7 @@ def test_short_documents_of_the_real_data_come_back(tmp_path: Path) -> None:
     path = SHARED / "data" / "text" / "docs" / "pd_short_docs.jsonl"
     if not path.is_file():
         pytest.skip("the shared text is not here")
-    prepare_text_corpus([path], tmp_path / "out", PreparationSettings(vocab_size=1000, workers=2))
+    prepare_corpus([path], tmp_path / "out", PreparationSettings(vocab_size=1000, workers=2))
     found = documents_of(tmp_path / "out")
     texts = [json.loads(line)["text"] for line in path.read_bytes().split(b"\n") if line]
     assert found["train"] == [text for text in texts if text not in set(found["val"])]

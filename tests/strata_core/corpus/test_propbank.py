@@ -6,7 +6,7 @@ import pytest
 
 from strata_core.corpus.conllu import read_conllu
 from strata_core.corpus.findings import Severity
-from strata_core.corpus.propbank import join_roles, normalise_role, read_role_file
+from strata_core.corpus.propbank import StandOffRoles, normalise_role
 from strata_core.corpus.sentence import Argument, Predicate
 from strata_core.errors import DataError
 from tests.strata_core.corpus.treebank_helpers import read_real, read_text, rows
@@ -14,11 +14,15 @@ from tests.strata_core.corpus.treebank_helpers import read_real, read_text, rows
 HEADER = "# global.columns = ID UP:PRED UP:ARGHEADS UP:ARGSPANS\n"
 
 
-def join(treebank, roles, repeated=frozenset()):
+def join(treebank, *role_files, repeated=frozenset()):
     findings = []
-    role_file = read_role_file(roles.encode().splitlines(keepends=True), file="r.conllup", report=findings.append)
+    roles = StandOffRoles(repeated_sent_ids=repeated, report=findings.append)
+    for number, text in enumerate(role_files):
+        roles.read(text.encode().splitlines(keepends=True), file=f"r{number or ''}.conllup")
     sentences = read_conllu(treebank.encode().splitlines(keepends=True), file="t.conllu", report=findings.append)
-    return list(join_roles(sentences, role_file, repeated_sent_ids=repeated, report=findings.append)), findings
+    joined = [roles.join(sentence) for sentence in sentences]
+    roles.report_unused()
+    return joined, findings
 
 
 @pytest.mark.parametrize(
@@ -79,17 +83,32 @@ def test_other_words_under_a_sent_id_take_no_roles():
     (x,), (finding,) = join("# sent_id = x\n" + rows("0", "1"), HEADER + "# sent_id = x\n1\tgo.01\t_\t_\n")
     assert x.predicates is None
     assert (finding.kind, finding.file, finding.line) == ("roles-of-other-words", "r.conllup", 1)
-    assert finding.severity is Severity.NOTE and "1 words here, 2 in t.conllu:1" in finding.detail
+    assert finding.severity is Severity.NOTE and "1 words here, 2 in the treebank" in finding.detail
 
 
 def test_roles_are_never_given_to_one_of_two_sentences_with_one_sent_id():
     treebank = "# sent_id = x\n" + rows("0") + "# sent_id = x\n" + rows("0")
     roles = HEADER + "# sent_id = x\n1\tgo.01\t_\t_\n"
-    sentences, _ = join(treebank, roles, frozenset({"x"}))
+    sentences, findings = join(treebank, roles, repeated=frozenset({"x"}))
     assert [sentence.predicates for sentence in sentences] == [None, None]
+    assert {finding.kind for finding in findings} == {"repeated-sent-id"}
     (x,), findings = join("# sent_id = x\n" + rows("0"), roles + "\n# sent_id = x\n1\t_\t_\t_\n")
     assert x.predicates is None
     assert [(finding.kind, finding.line) for finding in findings] == [("repeated-sent-id", 5)]
+
+
+def test_roles_may_lie_in_several_files():
+    treebank = "# sent_id = x\n" + rows("0") + "# sent_id = y\n" + rows("0")
+    x, y = (HEADER + f"# sent_id = {name}\n1\tgo.0{name}\t_\t_\n" for name in "xy")
+    sentences, findings = join(treebank, y, x)
+    assert findings == []
+    assert [sentence.predicates for sentence in sentences] == [(Predicate(1, "go.0x"),), (Predicate(1, "go.0y"),)]
+    sentences, findings = join(treebank, y, x, x, x)
+    assert [sentence.predicates for sentence in sentences] == [None, (Predicate(1, "go.0y"),)]
+    assert [(finding.kind, finding.file) for finding in findings] == [
+        ("repeated-sent-id", "r2.conllup"),
+        ("repeated-sent-id", "r3.conllup"),
+    ]
 
 
 def test_roles_that_no_sentence_takes_are_noted():

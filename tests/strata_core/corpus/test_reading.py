@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strata_core.corpus.preparation import PreparationSettings, prepare_text_corpus
+from strata_core.corpus.preparation import PreparationSettings, prepare_corpus
 from strata_core.corpus.reading import Corpus, open_corpus
 from strata_core.errors import DataError, UsageError
 from strata_core.manifest import Manifest
@@ -19,7 +19,7 @@ TEXTS = ["one", "two words", "", "drei – é", "x" * 40, "last"]
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "bytes.json").write_text(json.dumps(byte_tokenizer_json()))
     settings = PreparationSettings(tokenizer=tmp_path / "bytes.json", val_fraction=0, shard_tokens=12, workers=1)
-    prepare_text_corpus([write_jsonl(tmp_path / "in.jsonl", TEXTS)], tmp_path / "corpus", settings)
+    prepare_corpus([write_jsonl(tmp_path / "in.jsonl", TEXTS)], tmp_path / "corpus", settings)
     return tmp_path / "corpus"
 
 

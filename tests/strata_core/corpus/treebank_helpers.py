@@ -11,7 +11,7 @@ import pytest
 
 from strata_core.corpus.conllu import read_conllu, repeated_sent_ids
 from strata_core.corpus.findings import Finding
-from strata_core.corpus.propbank import join_roles, read_role_file
+from strata_core.corpus.propbank import StandOffRoles
 from strata_core.corpus.sentence import Sentence
 
 SHARED = Path(__file__).resolve().parents[3].parent / "shared"
@@ -79,9 +79,8 @@ def case_expected(case: str) -> dict:
     return json.loads(case_file(case, "expected.json"))
 
 
-@functools.cache
-def read_real(treebank: str, split: str) -> tuple[list[Sentence], list[Finding]]:
-    """A split of a real treebank ("EWT", "Atis", "Sequoia") with its roles, where it has any."""
+def real_paths(treebank: str, split: str) -> tuple[Path, list[Path]]:
+    """A split of a real treebank ("EWT", "Atis", "Sequoia"), and its file of stand-off roles where it has one."""
     folder, prefix, roles = {
         "EWT": ("UD_English-EWT", "en_ewt", "PropBank-EWT/en_ewt-pb"),
         "Atis": ("UD_English-Atis", "en_atis", None),
@@ -90,15 +89,21 @@ def read_real(treebank: str, split: str) -> tuple[list[Sentence], list[Finding]]
     path = SHARED / "data/ud" / folder / f"{prefix}-ud-{split}.conllu"
     if not path.exists():
         pytest.skip(f"{path} is not there")
+    return path, [] if roles is None else [SHARED / "data/srl" / f"{roles}-{split}.conllup"]
+
+
+@functools.cache
+def read_real(treebank: str, split: str) -> tuple[list[Sentence], list[Finding]]:
+    """A split of a real treebank with its roles, where it has any."""
+    path, role_paths = real_paths(treebank, split)
     findings: list[Finding] = []
     with path.open("rb") as lines:
         repeated = repeated_sent_ids(lines)
+    roles = StandOffRoles(repeated_sent_ids=repeated, report=findings.append)
+    for role_path in role_paths:
+        with role_path.open("rb") as lines:
+            roles.read(lines, file=role_path.name)
     with path.open("rb") as lines:
-        sentences = read_conllu(lines, file=path.name, report=findings.append)
-        if roles is None:
-            return list(sentences), findings
-        role_path = SHARED / "data/srl" / f"{roles}-{split}.conllup"
-        with role_path.open("rb") as role_lines:
-            role_file = read_role_file(role_lines, file=role_path.name, report=findings.append)
-        joined = join_roles(sentences, role_file, repeated_sent_ids=repeated, report=findings.append)
-        return list(joined), findings
+        joined = [roles.join(one) for one in read_conllu(lines, file=path.name, report=findings.append)]
+    roles.report_unused()
+    return joined, findings

@@ -18,7 +18,25 @@ from strata_core.recipes import load_recipe
 torch.set_num_threads(1)
 
 END_OF_TEXT_ID = 256
-WORDS = ["the", "a", "small", "old", "grey", "dog", "cat", "bird", "sees", "hears", "follows", "river", "under", "over", "and", "then", "stops"]
+WORDS = [
+    "the",
+    "a",
+    "small",
+    "old",
+    "grey",
+    "dog",
+    "cat",
+    "bird",
+    "sees",
+    "hears",
+    "follows",
+    "river",
+    "under",
+    "over",
+    "and",
+    "then",
+    "stops",
+]
 
 
 def write_byte_corpus(folder: Path, documents: dict[str, list[str]]) -> Path:

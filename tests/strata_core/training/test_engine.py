@@ -423,7 +423,10 @@ def test_masked_documents_do_not_see_each_other(tiny_recipe, tmp_path):
     for other in (first, "xxx xxx xxxx xxx xxxx"):
         corpus = write_byte_corpus(tmp_path / f"corpus-{len(losses)}", {"train": [other, second, "and then stops"]})
         recipe = tiny_recipe(
-            f"corpus.path={str(corpus)!r}", "batch.batch_size=1", "batch.micro_batch_size=1", "batch.mask_documents=true"
+            f"corpus.path={str(corpus)!r}",
+            "batch.batch_size=1",
+            "batch.micro_batch_size=1",
+            "batch.mask_documents=true",
         )
         task = language_model.LanguageModelTask(recipe, open_corpus(corpus))
         batch = task.fetch(np.array([0]))

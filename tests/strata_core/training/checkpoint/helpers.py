@@ -29,9 +29,7 @@ def make_state(step, *, rows=7):
 
 
 def open_store(folder, *, keep_last=3, keep_every=0, **callbacks):
-    return CheckpointStore(
-        Path(folder), keep_last=keep_last, keep_every=keep_every, observer=SILENT, **callbacks
-    )
+    return CheckpointStore(Path(folder), keep_last=keep_last, keep_every=keep_every, observer=SILENT, **callbacks)
 
 
 def save_steps(folder, steps, **options):

@@ -18,6 +18,4 @@ from strata_core.training.checkpoint.retention import steps_to_remove
     ],
 )
 def test_the_last_the_best_and_every_kth_stay(steps, saved, best, keep_last, keep_every, removed):
-    assert (
-        steps_to_remove(steps, saved=saved, best=best, keep_last=keep_last, keep_every=keep_every) == removed
-    )
+    assert steps_to_remove(steps, saved=saved, best=best, keep_last=keep_last, keep_every=keep_every) == removed
