@@ -4,7 +4,10 @@ Run: python benchmarks/checkpoint.py [--megabytes 1000] [--repetitions 5] [--fol
 
 Each repetition does every row once, in turn, on one state of weights and AdamW moments. The columns:
 
-- first held up, held up: how long the training thread waits in a save; the first one allocates host memory.
+- first held up, held up: how long the training thread waits for a save. After the call it computes matrix products
+  for about a second, as a step computes its gradients; then strata waits for its copy, which the update would spoil.
+  The first save allocates host memory.
+- slowed: how much longer the products take while the save goes on beside them.
 - written: from the call until every byte is synced. strata's time includes the SHA-256 of every file, so torch.save is
   also shown with one.
 - opened: until tensors can be used. strata maps them and torch.load copies them, so the next column is there too.
@@ -40,7 +43,7 @@ from strata_core.training.checkpoint import (
     load_checkpoint,
 )
 
-COLUMNS = ("first held up", "held up", "written", "opened", "read", "verified")
+COLUMNS = ("first held up", "held up", "slowed", "written", "opened", "read", "verified")
 
 Seconds = dict[str, float]
 
@@ -70,9 +73,32 @@ def make_state(size_bytes: int) -> CheckpointState:
     return CheckpointState({"kind": "lm"}, model, optimizer, {"progress": {"step": 1000}}, None, ())
 
 
-def run_strata(store: CheckpointStore, state: CheckpointState, step: int, live: dict[str, Tensor]) -> Seconds:
+class Gradients:
+    """Stands for a step's forward and backward pass: matrix products that take about a second."""
+
+    def __init__(self) -> None:
+        self._matrix = torch.randn(1024, 1024)
+        self._products = 1
+        self._products = max(1, round(1.0 / min(timed(self.compute) for _ in range(5))))
+        self._alone_seconds = min(timed(self.compute) for _ in range(3))
+
+    def compute(self) -> None:
+        for _ in range(self._products):
+            torch.mm(self._matrix, self._matrix)
+
+    def held_up(self, save: Callable[[], object], before_update: Callable[[], object]) -> Seconds:
+        in_save = timed(save)
+        computing = timed(self.compute)
+        return {"held up": in_save + timed(before_update), "slowed": computing - self._alone_seconds}
+
+
+def run_strata(
+    store: CheckpointStore, state: CheckpointState, step: int, live: dict[str, Tensor], gradients: Gradients
+) -> Seconds:
+    beside = gradients.held_up(lambda: store.save(2 * step, state), store.wait_for_copy)
+    store.wait()
     started = time.perf_counter()
-    held_up = store.save(step, state)
+    store.save(2 * step + 1, state)
     store.wait()
     written = time.perf_counter() - started
     path = store.folder / "latest"
@@ -82,7 +108,7 @@ def run_strata(store: CheckpointStore, state: CheckpointState, step: int, live: 
         return {**loaded.model, **loaded.optimizer}
 
     return {
-        "held up": held_up,
+        **beside,
         "written": written,
         "verified": timed(lambda: checkpoint_fault(path.resolve(), verify=True)),
         "opened": timed(open_files),
@@ -90,15 +116,23 @@ def run_strata(store: CheckpointStore, state: CheckpointState, step: int, live: 
     }
 
 
-def run_async_save(folder: Path, tensors: dict[str, Tensor]) -> Seconds:
+def run_async_save(folder: Path, tensors: dict[str, Tensor], gradients: Gradients) -> Seconds:
+    futures: list[Future] = []
+
+    def save() -> None:
+        future = distributed_checkpoint.async_save(tensors, checkpoint_id=folder, no_dist=True)
+        assert isinstance(future, Future)
+        futures.append(future)
+
+    beside = gradients.held_up(save, lambda: None)
+    futures.pop().result()
+    shutil.rmtree(folder)
     started = time.perf_counter()
-    future = distributed_checkpoint.async_save(tensors, checkpoint_id=folder, no_dist=True)
-    held_up = time.perf_counter() - started
-    assert isinstance(future, Future)
-    future.result()
+    save()
+    futures.pop().result()
     written = time.perf_counter() - started
     shutil.rmtree(folder)
-    return {"held up": held_up, "written": written}
+    return {**beside, "written": written}
 
 
 def run_torch_save(path: Path, tensors: dict[str, Tensor], live: dict[str, Tensor]) -> Seconds:
@@ -111,6 +145,7 @@ def run_torch_save(path: Path, tensors: dict[str, Tensor], live: dict[str, Tenso
     written = timed(write)
     seconds = {
         "held up": written,
+        "slowed": 0.0,
         "written": written,
         "verified": timed(lambda: file_sha256(path)),
         "opened": timed(lambda: torch.load(path)),
@@ -130,11 +165,12 @@ def measure(folder: Path, size_bytes: int, repetitions: int) -> tuple[int, dict[
     state = make_state(size_bytes)
     tensors = {**state.model, **state.optimizer}
     live = {name: torch.zeros_like(tensor) for name, tensor in tensors.items()}
+    gradients = Gradients()
     store = CheckpointStore(folder / "strata", keep_last=1, keep_every=0, observer=SILENT)
     records: dict[str, list[Seconds]] = {"strata": [], "distributed async_save": [], "torch.save, torch.load": []}
     for step in range(1, repetitions + 2):
-        records["strata"].append(run_strata(store, state, step, live))
-        records["distributed async_save"].append(run_async_save(folder / "distributed", tensors))
+        records["strata"].append(run_strata(store, state, step, live, gradients))
+        records["distributed async_save"].append(run_async_save(folder / "distributed", tensors, gradients))
         records["torch.save, torch.load"].append(run_torch_save(folder / "torch.pt", tensors, live))
     rows = {}
     for name, (first, *later) in records.items():
@@ -151,9 +187,12 @@ def print_table(size_bytes: int, rows: dict[str, Seconds]) -> None:
     for name, seconds in rows.items():
         cells = []
         for column in COLUMNS:
-            multiple = f" ({seconds[column] / rows['strata'][column]:.1f}x)" if column in seconds else ""
-            cells.append(f"{seconds[column]:.3f}{multiple}" if column in seconds else "-")
+            cells.append(f"{seconds[column]:.3f}{_multiple(seconds, rows, column)}" if column in seconds else "-")
         print(f"{name:24}" + "".join(f"{cell:>17}" for cell in cells))
+
+
+def _multiple(seconds: Seconds, rows: dict[str, Seconds], column: str) -> str:
+    return "" if column == "slowed" else f" ({seconds[column] / max(rows['strata'][column], 1e-4):.1f}x)"
 
 
 def main() -> None:

@@ -8,13 +8,14 @@ a second.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
 import sys
 import tempfile
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,12 +41,24 @@ class LaunchPlan:
         nnodes: nodes of the run.
         rdzv_endpoint: host:port where nodes meet, served by the node that has that address; needed for several nodes.
         max_restarts: how often the ranks are started again, from the newest whole checkpoint, when one dies.
+
+    Raises:
+        UsageError: it cannot be carried out.
     """
 
     nproc: int
     nnodes: int = 1
     rdzv_endpoint: str | None = None
     max_restarts: int = 0
+
+    def __post_init__(self) -> None:
+        if self.nnodes < 1 or self.max_restarts < 0:
+            raise UsageError("--nnodes must be at least 1 and --max-restarts at least 0")
+        if self.nnodes > 1 and self.rdzv_endpoint is None:
+            raise UsageError(
+                f"--nnodes {self.nnodes} needs --rdzv-endpoint HOST:PORT",
+                hint="name the first node and a free port on it",
+            )
 
     @property
     def is_needed(self) -> bool:
@@ -81,27 +94,22 @@ def launch(
 
     Raises:
         WorkerError: a rank failed; the one that failed first on this node.
-        UsageError: the plan cannot be carried out.
     """
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
-    with tempfile.TemporaryDirectory(prefix="strata-launch-") as folder:
+    with tempfile.TemporaryDirectory(prefix="strata-launch-") as folder, _environment(folder, plan):
         exchange = Path(folder)
         tell(exchange, facts)
-        os.environ.update({EXCHANGE_VARIABLE: folder, LAUNCHER_VARIABLE: str(os.getpid())})
-        # A store that lives on between restarts would hand the new ranks the addresses of the old ones.
-        os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
-        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // plan.nproc)))
         config = LaunchConfig(
             min_nodes=plan.nnodes,
             max_nodes=plan.nnodes,
             nproc_per_node=plan.nproc,
             run_id="strata" if plan.nnodes > 1 else uuid.uuid4().hex,
             rdzv_backend="c10d",
-            rdzv_endpoint=_endpoint(plan),
+            rdzv_endpoint=plan.rdzv_endpoint or "localhost:0",
             max_restarts=plan.max_restarts,
             # Torch would end the ranks with the signals that mean "save and stop", and with SIGHUP even under nohup.
             signals_to_handle="SIGQUIT",
@@ -117,21 +125,25 @@ def launch(
             raise _first_failure(exchange, error, plan.nproc * plan.nnodes) from None
         finally:
             relay.end()
-            del os.environ[EXCHANGE_VARIABLE], os.environ[LAUNCHER_VARIABLE]
         result = read_result(exchange)
     if result is None:
         raise StrataError("the ranks ended without a result")
     return result
 
 
-def _endpoint(plan: LaunchPlan) -> str:
-    if plan.nnodes == 1:
-        return plan.rdzv_endpoint or "localhost:0"
-    if plan.rdzv_endpoint is None:
-        raise UsageError(
-            f"--nnodes {plan.nnodes} needs --rdzv-endpoint HOST:PORT", hint="name the first node and a free port on it"
-        )
-    return plan.rdzv_endpoint
+@contextlib.contextmanager
+def _environment(exchange: str, plan: LaunchPlan) -> Iterator[None]:
+    """The environment variables that the ranks inherit, in this process meanwhile."""
+    before = dict(os.environ)
+    os.environ.update({EXCHANGE_VARIABLE: exchange, LAUNCHER_VARIABLE: str(os.getpid())})
+    # A store that lives on between restarts would hand the new ranks the addresses of the old ones.
+    os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // plan.nproc)))
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _first_failure(exchange: Path, error: Any, ranks: int) -> WorkerError:

@@ -141,6 +141,8 @@ class Engine:
                     rate = self._schedule.rate(step)
                     sums = self._step.accumulate(plan, batches, step)
                     losses, stops = self._share(sums, plan)
+                    if self._store is not None:
+                        self._store.wait_for_copy()
                     outcome = self._step.update(losses, rate)
                     self.state.progress = self.state.progress.after(plan)
                     self._post(rate, losses, outcome, stops)

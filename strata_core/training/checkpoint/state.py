@@ -18,7 +18,7 @@ _NAMES_IN_A_MESSAGE = 5
 
 @dataclass(frozen=True)
 class CheckpointState:
-    """Everything a checkpoint holds. Tensors are the live ones, on any device; saving copies them at once.
+    """Everything a checkpoint holds. Tensors are the live ones, on any device; saving copies them.
 
     Attributes:
         config: becomes config.json: what it takes to build the model (kind, settings, format version).
@@ -35,6 +35,11 @@ class CheckpointState:
     trainer: Mapping[str, Any]
     tokenizer: bytes | None
     parents: tuple[Parent, ...]
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether every tensor lies in host memory."""
+        return all(tensor.device.type == "cpu" for tensor in [*self.model.values(), *self.optimizer.values()])
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -90,6 +91,8 @@ class CheckpointStore:
         self._optimizer_image = HostImage()
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint-writer")
         self._pending: Future[None] | None = None
+        self._copied = threading.Event()
+        self._copied.set()
         with storage_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             clear_leftovers(folder)
@@ -99,9 +102,9 @@ class CheckpointStore:
 
         Args:
             step: updates done; the next step to do has this number.
-            state: what to save. Its tensors may change as soon as this returns.
+            state: what to save. Its tensors may change once `wait_for_copy` has returned.
             best: whether this is the best checkpoint so far.
-            background: return after the copy and write meanwhile; an earlier save still being written is waited for.
+            background: copy and write meanwhile; an earlier save still being written is waited for.
 
         Returns:
             Seconds for which the caller was held up.
@@ -112,12 +115,22 @@ class CheckpointStore:
         """
         started = time.perf_counter()
         self.wait()
-        snapshot = self._take_snapshot(step, state, best)
-        if background:
-            self._pending = self._writer.submit(self._write, snapshot)
+        if not background:
+            self._write(self._take_snapshot(step, state, best))
+        elif state.is_on_host:
+            self._copied.clear()
+            self._pending = self._writer.submit(self._copy_and_write, step, state, best)
         else:
-            self._write(snapshot)
+            # Copies from a device are queued before its next work, and so from the thread that gives it that work.
+            self._pending = self._writer.submit(self._write, self._take_snapshot(step, state, best))
         return time.perf_counter() - started
+
+    def wait_for_copy(self) -> None:
+        """Waits until the tensors given to the last `save` may change; to be called before an update of the weights.
+
+        Forward and backward passes only read them, so that the copy costs them next to nothing.
+        """
+        self._copied.wait()
 
     def check(self) -> None:
         """Raises what the background writer met, if it is done; never waits."""
@@ -144,6 +157,13 @@ class CheckpointStore:
             (self.folder / BEST).unlink()
         for later in reversed([other for other in self.steps() if other > step]):
             self._remove(later)
+
+    def _copy_and_write(self, step: int, state: CheckpointState, best: bool) -> None:
+        try:
+            snapshot = self._take_snapshot(step, state, best)
+        finally:
+            self._copied.set()
+        self._write(snapshot)
 
     def _take_snapshot(self, step: int, state: CheckpointState, best: bool) -> _Snapshot:
         completions = (self._model_image.fill(state.model), self._optimizer_image.fill(state.optimizer))

@@ -44,11 +44,12 @@ def test_a_state_without_tokenizer_and_moments_comes_back(tmp_path):
     assert not (loaded.path / "tokenizer.json").exists()
 
 
-def test_what_changes_after_the_call_is_not_saved(tmp_path):
+def test_what_changes_after_the_copy_is_not_saved(tmp_path):
     store = open_store(tmp_path)
     for step in (1, 2, 3):
         state = make_state(step)
         store.save(step, state)
+        store.wait_for_copy()
         for tensor in (*state.model.values(), *state.optimizer.values()):
             tensor.fill_(-1.0)
         state.trainer["progress"]["step"] = -1
