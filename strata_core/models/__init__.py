@@ -9,23 +9,22 @@ from torch import nn
 from strata_core.errors import DataError
 from strata_core.models.initialisation import initialise
 from strata_core.models.language_model import LanguageModel
+from strata_core.models.structured_language_model import StructuredConfig, StructuredLanguageModel
 from strata_core.models.transformer import TransformerConfig
 
-__all__ = ["LanguageModel", "TransformerConfig", "config_of", "initialise", "model_from_config"]
+__all__ = [
+    "LanguageModel",
+    "StructuredConfig",
+    "StructuredLanguageModel",
+    "TransformerConfig",
+    "initialise",
+    "model_from_config",
+]
 
-_KINDS = {"lm": (LanguageModel, TransformerConfig)}
-
-
-def config_of(model: nn.Module) -> dict[str, Any]:
-    """What `model_from_config` needs to build the same module, as JSON values: {"kind": ..., "model": {...}}.
-
-    Raises:
-        TypeError: the model is of no kind that strata saves.
-    """
-    for kind, (module, _) in _KINDS.items():
-        if type(model) is module:
-            return {"kind": kind, "model": model.config.to_dict()}
-    raise TypeError(f"{type(model).__name__} is not a kind of model that strata saves")
+_KINDS: dict[str, tuple[Any, Any]] = {
+    "lm": (LanguageModel, TransformerConfig),
+    "structured-lm": (StructuredLanguageModel, StructuredConfig),
+}
 
 
 def model_from_config(config: dict[str, Any]) -> nn.Module:

@@ -5,6 +5,7 @@ Shapes: B batch, L positions, H query heads, K key and value heads, E width of a
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import torch
@@ -20,12 +21,22 @@ class AttentionPlan:
 
     Attributes:
         causal: no position reads a later one.
-        allowed_B1LL: bool, True where the query (third axis) may read the key (last axis); it holds the
-            causal rule too. None: only `causal` restricts the reading, which keeps the kernels' fast path.
+        allowed_B1LL: bool, True where the query (third axis) may read the key (last axis), the causal rule included.
+            None: only `causal` restricts the reading, which keeps the kernels' fast path.
+        addend_B1LL: the same as 0 and -inf, in the dtype of the scores; see `with_addend`.
     """
 
     causal: bool
     allowed_B1LL: Tensor | None = None
+    addend_B1LL: Tensor | None = None
+
+    def with_addend(self, dtype: torch.dtype) -> AttentionPlan:
+        """The plan with its addend made, once for all blocks: each would make and keep its own from `allowed_B1LL`."""
+        if self.allowed_B1LL is None or self.addend_B1LL is not None:
+            return self
+        addend_B1LL = torch.zeros(self.allowed_B1LL.shape, dtype=dtype, device=self.allowed_B1LL.device)
+        addend_B1LL = addend_B1LL.masked_fill_(~self.allowed_B1LL, -torch.inf)
+        return dataclasses.replace(self, addend_B1LL=addend_B1LL)
 
 
 def plan_attention(
@@ -77,13 +88,20 @@ class Attention(nn.Module):
         query_BLHE = rotate(self._heads(self.query(states_BLD)), rotation)
         key_BLKE = rotate(self._heads(self.key(states_BLD)), rotation)
         value_BLKE = self._heads(self.value(states_BLD))
+        mask_B1LL = plan.allowed_B1LL if plan.addend_B1LL is None else plan.addend_B1LL
+        grouped = key_BLKE.shape[2] != query_BLHE.shape[2]
+        if grouped and mask_B1LL is not None:
+            # CUDA's fused kernels take a mask or shared heads, not both.
+            group = query_BLHE.shape[2] // key_BLKE.shape[2]
+            key_BLKE, value_BLKE = (heads.repeat_interleave(group, dim=2) for heads in (key_BLKE, value_BLKE))
+            grouped = False
         read_BHLE = F.scaled_dot_product_attention(
             query_BLHE.transpose(1, 2),
             key_BLKE.transpose(1, 2),
             value_BLKE.transpose(1, 2),
-            attn_mask=plan.allowed_B1LL,
-            is_causal=plan.causal and plan.allowed_B1LL is None,
-            enable_gqa=query_BLHE.shape[2] != key_BLKE.shape[2],
+            attn_mask=mask_B1LL,
+            is_causal=plan.causal and mask_B1LL is None,
+            enable_gqa=grouped,
         )
         return self.output(read_BHLE.transpose(1, 2).flatten(2))
 

@@ -16,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 from strata_core.errors import DataError, RecipeError
 from strata_core.models.attention import Attention, AttentionPlan
+from strata_core.models.autocast import product_dtype
 from strata_core.models.feed_forward import FeedForward
 from strata_core.models.initialisation import INITIAL_STD
 from strata_core.models.normalisation import RMSNorm
@@ -159,6 +160,7 @@ class Transformer(nn.Module):
         stop: int | None = None,
     ) -> Tensor:
         """The states after blocks start .. stop - 1, float [B, L, D]."""
+        plan = plan.with_addend(product_dtype(states_BLD))
         for block in self.blocks[start:stop]:
             if self.recompute and self.training and torch.is_grad_enabled():
                 states_BLD = checkpoint(block, states_BLD, plan, rotation, use_reentrant=False)

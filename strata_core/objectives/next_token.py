@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from strata_core.models.autocast import product_dtype
+
 IGNORED = -100
 """The label of a row that takes no part."""
 
@@ -59,7 +61,7 @@ def next_token_nats(
     chunk_rows: int = CHUNK_ROWS,
 ) -> Tensor:
     """Each row's part of `next_token_loss`, [N], 0 where ignored; without gradient."""
-    dtype = _product_dtype(states_ND)
+    dtype = product_dtype(states_ND)
     weight_VD = weight_VD.to(dtype)
     chunks = zip(states_ND.split(chunk_rows), labels_N.split(chunk_rows), strict=True)
     with torch.autocast(states_ND.device.type, enabled=False):
@@ -79,7 +81,7 @@ class _NextTokenLoss(torch.autograd.Function):
         states_gradient = torch.empty_like(states_ND) if wants_states else None
         weight_gradient = torch.zeros_like(weight_VD, dtype=_sum_dtype(weight_VD)) if wants_weight else None
         loss = torch.zeros((), dtype=_sum_dtype(states_ND), device=states_ND.device)
-        dtype = _product_dtype(states_ND)
+        dtype = product_dtype(states_ND)
         cast_weight_VD = weight_VD.to(dtype)
         with torch.autocast(states_ND.device.type, enabled=False):
             for start in range(0, states_ND.shape[0], chunk_rows):
@@ -104,17 +106,12 @@ class _NextTokenLoss(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         states_gradient, weight_gradient = ctx.saved_tensors
         return (
-            None if states_gradient is None else (states_gradient * upstream).to(states_gradient.dtype),
+            None if states_gradient is None else states_gradient * upstream,
             None if weight_gradient is None else (weight_gradient * upstream).to(ctx.weight_dtype),
             None,
             None,
             None,
         )
-
-
-def _product_dtype(states_ND: Tensor) -> torch.dtype:
-    device = states_ND.device.type
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states_ND.dtype
 
 
 def _sum_dtype(tensor: Tensor) -> torch.dtype:
