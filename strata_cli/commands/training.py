@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from strata_cli.commands.training_result import finish
 from strata_cli.display.output import write_json, write_text
 from strata_cli.display.plain import PlainObserver
 from strata_cli.display.progress import shown_progress
-from strata_core.errors import UsageError
 from strata_core.memory_fit import MemoryPlan, parse_bytes, require_fit
 from strata_core.observer import Observer
 from strata_core.recipes.lm import LMRecipe
 from strata_core.training import slurm, worker
 from strata_core.training.stop import StopRequests
+
+if TYPE_CHECKING:
+    from strata_core.training.elastic import LaunchPlan
 
 Work = Callable[[int | None, Observer, StopRequests], dict[str, Any]]
 """Trains in this process, given the predicted peak in bytes, and returns the result; imports torch when called."""
@@ -96,19 +98,30 @@ def _result(
     *,
     quiet: bool,
 ) -> dict[str, Any]:
+    launch_plan = _launch_plan(options)
     predicted = None
     if worker.rank() == 0 and recipe is not None:
-        plan = _memory_plan(recipe, options, quiet=quiet)
+        memory_plan = _memory_plan(recipe, options, quiet=quiet)
         if not quiet:
             from strata_cli.display.memory_table import show_before_launch
 
-            show_before_launch(plan)
-        require_fit(plan)
-        predicted = plan.predicted_peak_bytes
+            show_before_launch(memory_plan)
+        require_fit(memory_plan)
+        predicted = memory_plan.predicted_peak_bytes
     if worker.is_worker():
         return _as_rank(work, predicted, stop, quiet=quiet)
-    launched = _launched(arguments, options, predicted, stop) if recipe is not None else None
-    return launched or _alone(work, predicted, stop, quiet=quiet)
+    if recipe is not None and launch_plan.is_needed:
+        from strata_core.training.elastic import launch, strata_command
+
+        return launch(strata_command(*arguments), launch_plan, {"predicted_peak_bytes": predicted}, stop)
+    with shown_progress(quiet=quiet) as observer:
+        return work(predicted, observer, stop)
+
+
+def _launch_plan(options: LaunchOptions) -> LaunchPlan:
+    from strata_core.training.elastic import LaunchPlan, local_ranks
+
+    return LaunchPlan(local_ranks(options.nproc), options.nnodes, options.rdzv_endpoint, options.max_restarts)
 
 
 def show_plan(recipe: LMRecipe, options: LaunchOptions, *, json_output: bool, quiet: bool) -> None:
@@ -132,41 +145,20 @@ def show_plan(recipe: LMRecipe, options: LaunchOptions, *, json_output: bool, qu
 def _memory_plan(recipe: LMRecipe, options: LaunchOptions, *, quiet: bool) -> MemoryPlan:
     from strata_core.training.launch import plan_memory
 
-    ranks_here = worker.world_size() if worker.is_worker() else _ranks_here(options)
+    if worker.is_worker():
+        world_size, ranks_here = worker.world_size(), worker.local_world_size()
+    else:
+        launch_plan = _launch_plan(options)
+        world_size, ranks_here = launch_plan.nproc * launch_plan.nnodes, launch_plan.nproc
     with shown_progress(quiet=quiet) as observer:
         return plan_memory(
             recipe,
             device=options.device,
-            world_size=worker.world_size() if worker.is_worker() else ranks_here * options.nnodes,
-            ranks_on_host=worker.local_world_size() if worker.is_worker() else ranks_here,
+            world_size=world_size,
+            ranks_on_host=ranks_here,
             device_memory_bytes=None if options.device_memory is None else parse_bytes(options.device_memory),
             observer=observer,
         )
-
-
-def _ranks_here(options: LaunchOptions) -> int:
-    from strata_core.training.elastic import local_ranks
-
-    return local_ranks(options.nproc)
-
-
-def _alone(work: Work, predicted_peak_bytes: int | None, stop: StopRequests, *, quiet: bool) -> dict[str, Any]:
-    with shown_progress(quiet=quiet) as observer:
-        return work(predicted_peak_bytes, observer, stop)
-
-
-def _launched(
-    arguments: Sequence[str], options: LaunchOptions, predicted_peak_bytes: int | None, stop: StopRequests
-) -> dict[str, Any] | None:
-    """The result of the ranks; None where one process does."""
-    if options.nnodes < 1 or options.max_restarts < 0:
-        raise UsageError("--nnodes must be at least 1 and --max-restarts at least 0")
-    from strata_core.training.elastic import LaunchPlan, launch, strata_command
-
-    plan = LaunchPlan(_ranks_here(options), options.nnodes, options.rdzv_endpoint, options.max_restarts)
-    if not plan.is_needed:
-        return None
-    return launch(strata_command(*arguments), plan, {"predicted_peak_bytes": predicted_peak_bytes}, stop)
 
 
 def _as_rank(work: Work, predicted_peak_bytes: int | None, stop: StopRequests, *, quiet: bool) -> dict[str, Any]:

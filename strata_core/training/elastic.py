@@ -139,6 +139,8 @@ def _environment(exchange: str, plan: LaunchPlan) -> Iterator[None]:
     # A store that lives on between restarts would hand the new ranks the addresses of the old ones.
     os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // plan.nproc)))
+    # When a rank dies, the others' sockets would fill the screen with C++ stack traces.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     try:
         yield
     finally:

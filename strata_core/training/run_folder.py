@@ -20,7 +20,7 @@ from strata_core.manifest import Manifest, Parent, hash_file
 from strata_core.recipes import load_recipe
 from strata_core.recipes.changes import changed_keys, check_resumable
 from strata_core.recipes.lm import LMRecipe
-from strata_core.training.checkpoint.folders import BEST, LATEST
+from strata_core.training.checkpoint.folders import BEST, LATEST, step_folder_name, steps_in
 from strata_core.training.records import RecordLog
 
 LOCK_NAME = ".lock"
@@ -124,7 +124,7 @@ class RunFolder:
     def go_on(self, step: int, changes: list[tuple[str, Any, Any]], environment: Mapping[str, Any]) -> None:
         """Prepares the records for steps after `step`, and keeps this session's changes for later ones."""
         # The manifest vouches for no record while records change, so that a kill in between leaves no false alarm.
-        self._update(lambda listed: listed, final=False, logs=[], files=[])
+        self._update(self._with_unlisted, final=False, logs=[], files=[])
         self.metrics.keep_up_to(step)
         self.evaluations.keep_up_to(step)
         if changes:
@@ -217,6 +217,22 @@ class RunFolder:
                 times={**manifest.times, "updated": now()},
             )
             new.write(self.path)
+
+    def _with_unlisted(self, listed: list[dict[str, str]]) -> list[dict[str, str]]:
+        """The list with the checkpoints of this run that a kill kept out of it, between their last rename and here."""
+        known = {checkpoint["path"] for checkpoint in listed}
+        run_digest = self.manifest.digest
+        found = []
+        for step in steps_in(self.checkpoints):
+            name = step_folder_name(step)
+            try:
+                manifest = Manifest.read(self.checkpoints / name)
+            except DataError:
+                continue
+            own = any(parent.digest == run_digest for parent in manifest.parents)
+            if own and f"checkpoints/{name}" not in known:
+                found.append({"path": f"checkpoints/{name}", "digest": manifest.digest})
+        return [*listed, *found]
 
     def _links(self) -> dict[str, str]:
         links = {name: self.checkpoints / name for name in (LATEST, BEST)}

@@ -31,9 +31,12 @@ class StopRequests:
         self._caller_reason: str | None = None
 
     def request(self, reason: str) -> None:
-        """Asks for a stop, from any thread; `reason` is recorded in the run's events."""
-        self._caller_reason = reason
-        self._note(CALLER)
+        """Asks for a stop, from any thread; `reason` is recorded in the run's events. A signal's name stands for it."""
+        if reason in REASONS:
+            self._note(reason)
+        else:
+            self._caller_reason = reason
+            self._note(CALLER)
 
     @property
     def requested(self) -> bool:

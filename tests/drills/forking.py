@@ -1,36 +1,83 @@
-"""Runs in child processes that start in milliseconds: forked from one that has imported everything and computed nothing."""
+"""Runs in child processes that start in milliseconds, forked from one that has imported everything and used nothing."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+import socket
 import sys
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from strata_core.training.stop import SIGNALS
 
-def in_child(work: Callable[[], object], environment: dict[str, str] | None = None) -> int:
-    """Runs `work` in a forked child and waits for it.
+KILLED = -signal.SIGKILL
 
-    The caller must not have used torch's threads yet: a fork keeps none of them.
+
+def start_child(work: Callable[[], object], environment: Mapping[str, str] | None = None) -> int:
+    """Starts `work` in a forked child; its exit code is what `work` returns, 0 where that is no number.
+
+    The caller must not have used torch's threads yet: a fork keeps none of them. The child begins with the signals
+    that ask for a stop held back, as under a launcher, so that none of them can come before it listens.
 
     Returns:
-        0, the exit code, or the number of the signal that killed it, negative.
+        The child's process id.
     """
     sys.stdout.flush()
+    sys.stderr.flush()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     child = os.fork()
     if child == 0:
         os.environ.update(environment or {})
         try:
-            work()
+            result = work()
+            os._exit(result if isinstance(result, int) else 0)
         except BaseException:
             traceback.print_exc()
+            sys.stderr.flush()
             os._exit(1)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return child
+
+
+def wait_for(child: int, limit_seconds: float = 120) -> int | None:
+    """The child's exit code, or the number of the signal that killed it, negative; None (killed) beyond the limit."""
+    limit = time.monotonic() + limit_seconds
+    while time.monotonic() < limit:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.002)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def in_child(work: Callable[[], object], environment: Mapping[str, str] | None = None) -> int | None:
+    """Runs `work` in a forked child and waits for it; see `start_child` and `wait_for`."""
+    return wait_for(start_child(work, environment))
+
+
+def start_ranks(work: Callable[[], object], world_size: int, environment: Mapping[str, str] | None = None) -> list[int]:
+    """Starts `work` as each of several ranks that meet on this machine; returns their process ids by rank."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(world_size)}
+    places = [{"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(world_size)]
+    return [start_child(work, {**meeting, **place, **(environment or {})}) for place in places]
+
+
+def in_ranks(
+    work: Callable[[], object], world_size: int, environment: Mapping[str, str] | None = None
+) -> list[int | None]:
+    """Runs `work` as several ranks (one: without any others) and returns their exit codes."""
+    if world_size == 1:
+        return [in_child(work, environment)]
+    return [wait_for(child) for child in start_ranks(work, world_size, environment)]
 
 
 def records_without_timing(path: Path) -> list[dict]:
@@ -52,6 +99,3 @@ def differences(run: Path, reference: Path, step: int) -> list[str]:
         if records_without_timing(run / name) != records_without_timing(reference / name):
             found.append(name)
     return found
-
-
-KILLED = -signal.SIGKILL

@@ -10,7 +10,7 @@ import torch
 
 from strata_core.corpus.reading import open_corpus
 from strata_core.errors import DataError, DivergedError, PlaceTakenError, RecipeError, UsageError
-from strata_core.manifest import Manifest
+from strata_core.manifest import Manifest, verify
 from strata_core.training import language_model
 from strata_core.training.checkpoint import load_checkpoint
 from strata_core.training.launch import resume_run, train_lm
@@ -434,3 +434,13 @@ def test_masked_documents_do_not_see_each_other(tiny_recipe, tmp_path):
         states = model(batch["tokens"], attention=task._attention(batch["tokens"]))
         losses.append(states[0, len(first) + 1 : len(first) + 1 + len(second)].detach())
     torch.testing.assert_close(losses[0], losses[1])
+
+
+def test_a_checkpoint_that_a_kill_kept_out_of_the_manifest_is_listed_by_the_next_resume(undisturbed, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(undisturbed, run, symlinks=True)
+    RunFolder(run).drop_checkpoint(run / "checkpoints" / "step-00000012")
+    resume_run(run, overrides=["run.max_steps=13"], device="cpu")
+    listed = [entry["path"] for entry in RunFolder(run).manifest.state["checkpoints"]]
+    assert "checkpoints/step-00000012" in listed
+    assert verify(run).ok
