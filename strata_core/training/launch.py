@@ -180,15 +180,23 @@ def resume_run(
                 f"{run_dir} is at step {state.progress.step}, beyond run.max_steps {recipe.run.max_steps}",
                 hint=f"raise it: --set run.max_steps={state.progress.step + 1}",
             )
-        if checkpoint and state.is_over(recipe):
-            return _already_finished(run, recipe, state, checkpoint.path, observer)
+        if ranks.is_first and checkpoint is not None and not run.manifest.state["final"]:
+            # A kill may have come between the last rename of a checkpoint and what follows it.
+            best_step = state.best["step"] if state.best else None
+            _open_store(run, recipe, observer).repair_links(latest=state.progress.step, best=best_step)
+        if checkpoint is not None and state.is_over(recipe):
+            if ranks.is_first and not run.manifest.state["final"]:
+                run.close(final=True)
+            at = f"step {state.progress.step} of {recipe.run.max_steps}"
+            observer.notice(f"{run.path} is already at {at}: nothing to do")
+            return {**_result(run, state, ALREADY_FINISHED), "checkpoint": str(checkpoint.path)}
         session = Session(recipe, place, ranks, observer, stop or StopRequests(), predicted_peak_bytes)
         session.check_same_corpus(run, checkpoint)
         if recipe.run.warm_start is not None and checkpoint is None:
             load_weights(session.model, recipe.run.warm_start)
         if ranks.is_first:
             if start_from != "latest":
-                session.open_store(run).go_back_to(state.progress.step)
+                _open_store(run, recipe, observer).go_back_to(state.progress.step)
             run.go_on(state.progress.step, changes, session.record()["environment"])
         ranks.barrier()
         return session.train(run, checkpoint=checkpoint)
@@ -283,18 +291,6 @@ class Session:
                 hint=f"strata verify-manifest {self.corpus.path} tells what changed; bring the original back",
             )
 
-    def open_store(self, run: RunFolder) -> CheckpointStore:
-        """The run's checkpoints."""
-        table = self.recipe.checkpoint
-        return CheckpointStore(
-            run.checkpoints,
-            keep_last=table.keep_last,
-            keep_every=table.keep_every,
-            observer=self._observer,
-            on_saved=lambda step, path, digest: run.note_saved(step, path, digest),
-            on_removing=lambda step, path: run.drop_checkpoint(path),
-        )
-
     def engine(self, run: RunFolder, store: CheckpointStore | None, observer: Observer) -> Engine:
         """What trains the model; `store` is None where no checkpoint is to be written."""
         return Engine(
@@ -313,7 +309,8 @@ class Session:
 
     def train(self, run: RunFolder, *, checkpoint: LoadedCheckpoint | None) -> dict[str, Any]:
         """Trains from a checkpoint, or from the start, and closes the run's records."""
-        engine = self.engine(run, self.open_store(run) if self.ranks.is_first else None, self._observer)
+        store = _open_store(run, self.recipe, self._observer) if self.ranks.is_first else None
+        engine = self.engine(run, store, self._observer)
         if checkpoint is not None:
             engine.restore(checkpoint)
         first_step = engine.state.progress.step
@@ -351,6 +348,17 @@ class Session:
             "batch": f"{batch.batch_size} = {batch.batch_size // batch.micro_batch_size} x {batch.micro_batch_size}",
             **self.task.facts(),
         }
+
+
+def _open_store(run: RunFolder, recipe: LMRecipe, observer: Observer) -> CheckpointStore:
+    return CheckpointStore(
+        run.checkpoints,
+        keep_last=recipe.checkpoint.keep_last,
+        keep_every=recipe.checkpoint.keep_every,
+        observer=observer,
+        on_saved=run.note_saved,
+        on_removing=lambda step, path: run.drop_checkpoint(path),
+    )
 
 
 def _open_corpus(recipe: LMRecipe, observer: Observer) -> Corpus:
@@ -399,13 +407,3 @@ def _result(run: RunFolder, state: TrainerState, reason: str) -> dict[str, Any]:
         "stopped_because": reason,
         "checkpoint": str(run.checkpoints / f"step-{state.progress.step:08d}"),
     }
-
-
-def _already_finished(
-    run: RunFolder, recipe: LMRecipe, state: TrainerState, checkpoint: Path, observer: Observer
-) -> dict[str, Any]:
-    if not run.manifest.state["final"]:
-        run.close(final=True)
-    at = f"step {state.progress.step} of {recipe.run.max_steps}"
-    observer.notice(f"{run.path} is already at {at}: nothing to do")
-    return {**_result(run, state, ALREADY_FINISHED), "checkpoint": str(checkpoint)}

@@ -124,7 +124,7 @@ class RunFolder:
     def go_on(self, step: int, changes: list[tuple[str, Any, Any]], environment: Mapping[str, Any]) -> None:
         """Prepares the records for steps after `step`, and keeps this session's changes for later ones."""
         # The manifest vouches for no record while records change, so that a kill in between leaves no false alarm.
-        self._update(self._with_unlisted, final=False, logs=[], files=[])
+        self._update(lambda listed: listed, final=False, logs=[], files=[])
         self.metrics.keep_up_to(step)
         self.evaluations.keep_up_to(step)
         if changes:
@@ -205,7 +205,7 @@ class RunFolder:
         """Notes the records as they are; `final`: nothing in the run changes any more. No save may be under way."""
         logs = [self._entry(name) for name in LOG_NAMES if (self.path / name).exists()]
         files = [self._entry(OVERRIDES_NAME)] if (self.path / OVERRIDES_NAME).exists() else []
-        self._update(lambda listed: listed, final=final, logs=logs, files=files)
+        self._update(self._with_unlisted, final=final, logs=logs, files=files)
 
     def _update(self, change: Callable[[list[dict[str, str]]], list[dict[str, str]]], **state: Any) -> None:
         with self._manifest_lock:

@@ -147,6 +147,17 @@ class CheckpointStore:
         """The steps that have a checkpoint, in number order."""
         return steps_in(self.folder)
 
+    def repair_links(self, *, latest: int, best: int | None) -> None:
+        """Points the links where a kill between a checkpoint's last rename and theirs has kept them from pointing.
+
+        Args:
+            latest: the step of the newest whole checkpoint.
+            best: the step of the best one as that one knows it; None where there is none.
+        """
+        for name, step in ((LATEST, latest), (BEST, best)):
+            if step is not None and step in self.steps() and linked_step(self.folder / name) != step:
+                point_link(self.folder / name, step_folder_name(step))
+
     def go_back_to(self, step: int) -> None:
         """Makes a kept checkpoint the latest and removes all later ones, as when a run goes on from an earlier step:
         a later one left over from before would be taken for this run's newest."""

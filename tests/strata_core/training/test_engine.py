@@ -444,3 +444,18 @@ def test_a_checkpoint_that_a_kill_kept_out_of_the_manifest_is_listed_by_the_next
     listed = [entry["path"] for entry in RunFolder(run).manifest.state["checkpoints"]]
     assert "checkpoints/step-00000012" in listed
     assert verify(run).ok
+
+
+def test_links_and_manifest_are_put_right_after_a_kill_behind_the_last_rename(undisturbed, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(undisturbed, run, symlinks=True)
+    RunFolder(run).drop_checkpoint(run / "checkpoints" / "step-00000012")
+    RunFolder(run).close(final=False)
+    RunFolder(run).drop_checkpoint(run / "checkpoints" / "step-00000012")
+    for link in ("latest", "best"):
+        (run / "checkpoints" / link).unlink()
+        (run / "checkpoints" / link).symlink_to("step-00000010")
+    assert resume_run(run, device="cpu")["stopped_because"] == "already finished"
+    assert {(run / "checkpoints" / link).resolve().name for link in ("latest", "best")} == {"step-00000012"}
+    assert verify(run).ok
+    assert RunFolder(run).manifest.state["final"]
