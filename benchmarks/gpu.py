@@ -29,6 +29,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 QUIET = ("optimizer.warmup_steps=1", "checkpoint.every=0", "evaluation.every=0")
 WIDE = (*QUIET, "model.d_model=512", "model.n_heads=8", "batch.seq_len=512", "run.max_steps=4")
@@ -209,9 +210,9 @@ def train_watched(recipe_name: str, settings: list[str], run: Path) -> None:
         torch.cuda.set_sync_debug_mode("error" if within else "default")
         return accumulate(step, plan, batches, number)
 
-    TrainingStep.accumulate = watched  # type: ignore[method-assign]
     try:
-        train_lm(recipe, run, device="cuda")
+        with mock.patch.object(TrainingStep, "accumulate", watched):
+            train_lm(recipe, run, device="cuda")
     except RuntimeError as error:
         if "synchroniz" not in str(error):
             raise

@@ -49,9 +49,12 @@ CONFIGURATIONS: dict[str, tuple[str, ...]] = {
     "long windows": ("batch.seq_len=1024", "batch.micro_batch_size=4"),
     "deep": ("model.n_layers=12", "batch.micro_batch_size=8"),
     "exact sums": ("batch.micro_batch_size=2", "distributed.exact_reduction=true"),
-    "bf16": ('run.precision="bf16"', "batch.seq_len=64", "batch.batch_size=4"),
-    "bf16, recomputed": ('run.precision="bf16"', "batch.seq_len=64", "batch.batch_size=4", BLOCKS),
-    "fp16": ('run.precision="fp16"', "batch.seq_len=64", "batch.batch_size=4"),
+    "bf16": ('run.precision="bf16"', "batch.seq_len=64", "batch.batch_size=4", "batch.micro_batch_size=4"),
+    "bf16, recomputed": (
+        'run.precision="bf16"', "batch.seq_len=64", "batch.batch_size=4", "batch.micro_batch_size=4",
+        BLOCKS,
+    ),
+    "fp16": ('run.precision="fp16"', "batch.seq_len=64", "batch.batch_size=4", "batch.micro_batch_size=4"),
 }
 HARD_CAP_CONFIGURATIONS = ("quickstart", "wide, accumulated", "wide", "wide, recomputed")
 LOWEST_SHARE, HIGHEST_SHARE = 0.75, 1.3
