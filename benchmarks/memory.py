@@ -8,8 +8,8 @@ by torch's MemTracker, and the prediction's error against it; the predicted peak
 resident size of `train_lm` with its checkpoints, and the prediction's error against that.
 
 With --hard-cap, runs of `train_lm` under RLIMIT_DATA, which counts what a process may write to as the kernel hands it
-out: heap, checkpoint copies, thread stacks. The limits lie between 0.75 and 1.3 times what a run of the configuration was
-seen to need without one. Every run is predicted, and tried whatever the prediction says. Below the table: how many
+out: heap, checkpoint copies, thread stacks. The limits lie between 0.75 and 1.3 times what a run of the configuration
+was seen to need without one. Every run is predicted, and tried whatever the prediction says. Below the table: how many
 that were said to fit died (0 is wanted), and how many that were refused had 10 % to spare (at most 5 % are wanted).
 """
 
@@ -23,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -161,11 +162,16 @@ def _measure_tensors(name: str) -> dict[str, int]:
         step = TrainingStep(task, task.build_model(), recipe, device, ALONE, precision)
         for number in range(2):
             step_plan = task.plan(number)
-            # The tracker follows each module once between resets.
-            batches = ((tracker.reset_mod_stats(), task.fetch(each))[1] for each in step_plan.micro_batches)
+            batches = _fetched(task, step_plan.micro_batches, tracker)
             step.update(step.accumulate(step_plan, batches, number).sum(dim=0), 1e-3)
     measured = tracker.get_tracker_snapshot("peak")[device]["Total"]
     return {"predicted": plan.allocator_peak_bytes, "measured": measured}
+
+
+def _fetched(task: Any, micro_batches: Sequence[Any], tracker: Any) -> Iterator[Any]:
+    for micro_batch in micro_batches:
+        tracker.reset_mod_stats()  # it follows each module once between resets
+        yield task.fetch(micro_batch)
 
 
 def _train(name: str, limit_bytes: int | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -60,8 +61,8 @@ class RowsTask:
     """
 
     kind = "rows"
-    loss_weights = {"square": 1.0}
-    metric_directions = {"square": "min"}
+    loss_weights: Mapping[str, float] = {"square": 1.0}
+    metric_directions: Mapping[str, str] = {"square": "min"}
     features = 64
 
     def __init__(self, rows: list[int], *, evaluation_rows: int = 1, selects: bool = False) -> None:
