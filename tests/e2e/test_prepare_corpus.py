@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -252,9 +251,12 @@ def test_real_prose_killed_in_the_middle_and_run_again_gives_the_same_bytes(tmp_
     assert folder_bytes(tmp_path / "out") == folder_bytes(tmp_path / "undisturbed")
 
 
-@pytest.mark.skipif(shutil.which("strata") is None, reason="the strata command is not installed")
+INSTALLED = Path(sys.executable).with_name("strata")
+
+
+@pytest.mark.skipif(not INSTALLED.exists(), reason="the strata command is not installed beside this interpreter")
 def test_the_installed_command_is_the_same(tmp_path: Path, tokenizer: Path) -> None:
     source = write_jsonl(tmp_path / "in.jsonl", TEXTS)
-    command = ["strata", "prepare-corpus", source, "--tokenizer", tokenizer, "--out", tmp_path / "out", "--json"]
+    command = [INSTALLED, "prepare-corpus", source, "--tokenizer", tokenizer, "--out", tmp_path / "out", "--json"]
     done = subprocess.run(command, capture_output=True)
     assert json.loads(done.stdout)["documents"] == 60
