@@ -1,7 +1,7 @@
 """Keyed randomness: everything random in strata is a pure function of a seed, a purpose and some indices.
 
-There is no generator state to save, restore or lose: whoever needs random numbers derives a seed from the key and starts
-a generator with it.
+There is no generator state to save, restore or lose: whoever needs random numbers derives a seed from the key and
+starts a generator with it.
 """
 
 from __future__ import annotations

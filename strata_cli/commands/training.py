@@ -78,13 +78,15 @@ def run_training(
         StrataError: what the work, or the rank that failed first, ended with.
     """
     stop = StopRequests()
-    # Until the process ends: another signal on its way out must not change how it ends.
     stop.listen()
-    if worker.has_launcher():
-        # The launcher shows the result. To its agent any other exit code than 0 would be a failure to restart from.
-        _as_rank(work, worker.told()["predicted_peak_bytes"], stop, quiet=quiet)
-        return 0
-    result = _result(work, find_recipe(), arguments, options, stop, quiet=quiet)
+    try:
+        if worker.has_launcher():
+            # The launcher shows the result. To its agent any exit code but 0 would be a failure to restart from.
+            _as_rank(work, worker.told()["predicted_peak_bytes"], stop, quiet=quiet)
+            return 0
+        result = _result(work, find_recipe(), arguments, options, stop, quiet=quiet)
+    finally:
+        stop.ignore()
     first = worker.rank() == 0
     return finish(result, json_output=json_output and first, quiet=quiet or not first)
 

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from strata_core.errors import LostRankError, UsageError
+from strata_core.errors import DataError, LostRankError, UsageError
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,23 @@ class Ranks:
         if self.world_size == 1:
             return flag
         return bool(self.sum(torch.tensor([float(flag)], device=device)).item())
+
+    def check_same(self, number: int, what: str, device: torch.device) -> None:
+        """Makes sure that this rank has found the number that the first rank has; every rank has to ask.
+
+        Raises:
+            DataError: it has found another.
+        """
+        if self.world_size == 1:
+            return
+        self.arrive()
+        first = torch.tensor([number], device=device)
+        dist.broadcast(first, src=0)
+        if first.item() != number:
+            raise DataError(
+                f"rank {self.rank} finds {what} {number}, rank 0 finds {first.item()}",
+                hint="the nodes do not see the same files; once their shared file system has caught up, resume again",
+            )
 
     def barrier(self) -> None:
         """Waits until every rank is here."""
@@ -101,17 +118,7 @@ def joined_ranks(device: str, timeout_seconds: int) -> Iterator[tuple[Ranks, tor
         return
     ranks = Ranks(int(os.environ["RANK"]), world_size, int(os.environ.get("LOCAL_RANK", "0")))
     place = _taken(choose_device(device, ranks.local_rank))
-    timeout = datetime.timedelta(seconds=timeout_seconds)
-    store, _, _ = next(iter(dist.rendezvous("env://", timeout=timeout)))
-    dist.init_process_group(
-        "nccl" if place.type == "cuda" else "gloo",
-        store=store,
-        rank=ranks.rank,
-        world_size=world_size,
-        timeout=timeout,
-        device_id=place if place.type == "cuda" else None,
-    )
-    pulse = Pulse(store, ranks)
+    pulse = Pulse(_meet(ranks, place, datetime.timedelta(seconds=timeout_seconds)), ranks)
     try:
         yield replace(ranks, pulse=pulse), place
     except RuntimeError as error:
@@ -122,6 +129,26 @@ def joined_ranks(device: str, timeout_seconds: int) -> Iterator[tuple[Ranks, tor
         pulse.stop()
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+def _meet(ranks: Ranks, place: torch.device, timeout: datetime.timedelta) -> dist.Store:
+    """Forms the process group; returns the store through which its ranks met."""
+    try:
+        store, _, _ = next(iter(dist.rendezvous("env://", timeout=timeout)))
+        dist.init_process_group(
+            "nccl" if place.type == "cuda" else "gloo",
+            store=store,
+            rank=ranks.rank,
+            world_size=ranks.world_size,
+            timeout=timeout,
+            device_id=place if place.type == "cuda" else None,
+        )
+    except RuntimeError as error:
+        if not _is_lost_peer(error):
+            raise
+        where = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+        raise LostRankError(f"did not meet all other ranks at {where} ({_first_line(error)})") from error
+    return store
 
 
 class Pulse:

@@ -173,8 +173,13 @@ def resume_run(
     run = RunFolder.open(run_dir)
     recipe, changes = run.recipe_with(overrides)
     with process_ready(recipe, device) as (ranks, place), run.held() if ranks.is_first else nullcontext():
+        if ranks.is_first:
+            # Clears what a kill left half done before any rank looks.
+            _open_store(run, recipe, observer)
+        ranks.barrier()
         checkpoint = _starting_point(run, start_from, observer)
         state = TrainerState.from_json(checkpoint.trainer) if checkpoint else TrainerState()
+        ranks.check_same(state.progress.step, "the checkpoint to go on from at step", place)
         if state.progress.step > recipe.run.max_steps:
             raise UsageError(
                 f"{run_dir} is at step {state.progress.step}, beyond run.max_steps {recipe.run.max_steps}",

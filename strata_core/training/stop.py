@@ -56,10 +56,15 @@ class StopRequests:
         return [float(flag) for flag in self._flags]
 
     def listen(self) -> None:
-        """Takes over the signals for good, held back so far or not; from the main thread, before anything slow."""
+        """Takes over the signals, held back so far or not; from the main thread, before anything slow."""
         for each in SIGNALS:
             signal.signal(each, self._on_signal)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+    def ignore(self) -> None:
+        """Ignores the signals from now on: the end is decided, and Python drops handlers while it shuts down."""
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if not self.requested:

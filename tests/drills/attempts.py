@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ from strata_core.errors import EXIT_PREEMPTED, StrataError
 from strata_core.recipes import load_recipe
 from strata_core.training.launch import resume_run, train_lm
 from strata_core.training.stop import StopRequests
-from tests.drills.forking import start_child, start_ranks, wait_for
+from tests.drills.forking import start_child, start_ranks, ticks, wait_for
 
 LIMIT_SECONDS = 120
 SECONDS_TO_VANISH = 30
@@ -71,24 +70,29 @@ class Attempt:
         if self.launcher is None:
             return [wait_for(pid, LIMIT_SECONDS) for pid in self.processes.values()]
         self.look_again()
-        try:
-            return [self.launcher.wait(LIMIT_SECONDS)]
-        except subprocess.TimeoutExpired:
-            self.end()
-            return [None]
+        for _ in ticks(LIMIT_SECONDS):
+            if self.launcher.poll() is not None:
+                return [self.launcher.returncode]
+        self.end()
+        return [None]
 
     def end(self) -> None:
         """Kills what is still there of a launched attempt."""
         self.look_again()
-        for process in psutil.wait_procs(self._seen, timeout=0)[1]:
-            process.kill()
+        for process in self._seen:
+            if _is_alive(process):
+                process.kill()
         if self.launcher is not None and self.launcher.poll() is None:
             self.launcher.kill()
             self.launcher.wait()
 
     def left_over(self) -> list[int]:
         """The ranks that are still there half a minute after their launcher has ended; they are killed then."""
-        _, alive = psutil.wait_procs(self._seen, timeout=SECONDS_TO_VANISH)
+        alive = self._seen
+        for _ in ticks(SECONDS_TO_VANISH):
+            alive = [process for process in alive if _is_alive(process)]
+            if not alive:
+                break
         self.end()
         return [process.pid for process in alive]
 
@@ -149,17 +153,18 @@ def said_beside(run: Path) -> Path:
 
 def wait_for_line(path: Path, lines: int, attempt: Attempt) -> bool:
     """Waits until a record file has so many lines; False where the attempt ends before."""
-    limit = time.monotonic() + LIMIT_SECONDS
-    while time.monotonic() < limit:
+    for _ in ticks(LIMIT_SECONDS):
         if path.exists() and len(re.findall(rb"\n", path.read_bytes())) >= lines:
             return True
         if attempt.launcher is not None and attempt.launcher.poll() is not None:
             return False
-        if attempt.launcher is None and any(_ended(pid) for pid in attempt.processes.values()):
+        if attempt.launcher is None and not all(_is_alive(psutil.Process(pid)) for pid in attempt.processes.values()):
             return False
-        time.sleep(0.002)
     return False
 
 
-def _ended(pid: int) -> bool:
-    return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -39,7 +39,7 @@ SETTINGS = {
     "checkpoint.keep_last": 2,
     "evaluation.every": 5,
     "distributed.exact_reduction": "true",
-    "distributed.timeout_seconds": 60,
+    "distributed.timeout_seconds": 20,
 }
 FILES = ("model.safetensors", "optimizer.safetensors", "trainer.json", "config.json", "tokenizer.json", "manifest.json")
 POINTS = (
@@ -66,7 +66,7 @@ class Kill:
         target: "rank 0", "rank 1", "launcher" or "group".
         point: "NAME:COUNT", where rank 0 kills itself.
         delay_seconds: after the start.
-        lines: steps in metrics.jsonl, counted from the start of the attempt.
+        lines: steps in metrics.jsonl, counted from the first one of the attempt.
     """
 
     way: str
@@ -146,7 +146,7 @@ class Drill:
             return Kill(way, signal.SIGKILL, "rank 0", point=f"{rng.choice(POINTS)}:{rng.randint(1, SAVES)}")
         number = rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGTERM])
         if way == "launched" or moment < 0.6:
-            return Kill(way, number, target, lines=rng.randint(0, STEPS - 4))
+            return Kill(way, number, target, lines=rng.randint(0, STEPS - 5))
         return Kill(way, number, target, delay_seconds=rng.uniform(0, self._run_seconds))
 
     def _killed(self, run: Path, kill: Kill) -> list[str]:
@@ -178,7 +178,8 @@ class Drill:
         if kill.lines is not None:
             metrics = run / "metrics.jsonl"
             before = len(metrics.read_bytes().splitlines()) if metrics.exists() else 0
-            if not wait_for_line(metrics, min(before + kill.lines, STEPS - 1), attempt):
+            # Until one more is there it may be Python that is starting, and nothing that could be lost.
+            if not wait_for_line(metrics, before + 1 + kill.lines, attempt):
                 return
             time.sleep(self._random.uniform(0, 0.02))
         elif kill.delay_seconds is not None:
@@ -194,7 +195,8 @@ def _exit_faults(kill: Kill, codes: list[int | None]) -> list[str]:
         return ["it hung"]
     if kill.signal == signal.SIGTERM:
         return [] if set(codes) == {EXIT_PREEMPTED} else [f"SIGTERM ended it with {codes}"]
-    allowed = {KILLED, 1} if kill.way != "process" else {KILLED}
+    # Other ranks have lost the one that was killed, or had done their part when it died in the last save.
+    allowed = {KILLED, 1, 0} if kill.way == "ranks" else {KILLED, 1} if kill.way == "launched" else {KILLED}
     return [] if set(codes) <= allowed else [f"SIGKILL ended it with {codes}"]
 
 

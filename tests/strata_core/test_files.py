@@ -79,9 +79,12 @@ def test_an_existing_place_and_one_in_the_making_are_refused(tmp_path):
     (tmp_path / "there").write_text("")
     with pytest.raises(PlaceTakenError, match="exists already"), folder_made_whole(tmp_path / "there"):
         pass
-    with folder_made_whole(tmp_path / "made"):
-        with pytest.raises(PlaceTakenError, match="another process"), folder_made_whole(tmp_path / "made"):
-            pass
+    with (
+        folder_made_whole(tmp_path / "made"),
+        pytest.raises(PlaceTakenError, match="another process"),
+        folder_made_whole(tmp_path / "made"),
+    ):
+        pass
     assert (tmp_path / "made").is_dir()
 
 

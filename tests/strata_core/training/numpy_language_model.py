@@ -1,7 +1,7 @@
 """The language model once more, in numpy, read from a checkpoint's files alone: shares no code with strata.
 
-Usage: python -m tests.strata_core.training.numpy_language_model CHECKPOINT CORPUS. Prints nats per token and bits per byte
-of the validation split.
+Usage: python -m tests.strata_core.training.numpy_language_model CHECKPOINT CORPUS. Prints nats per token and bits per
+byte of the validation split.
 """
 
 from __future__ import annotations
