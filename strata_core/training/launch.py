@@ -202,7 +202,12 @@ def resume_run(
         if ranks.is_first:
             if start_from != "latest":
                 _open_store(run, recipe, observer).go_back_to(state.progress.step)
-            run.go_on(state.progress.step, changes, session.record()["environment"])
+            run.go_on(
+                state.progress.step,
+                changes,
+                session.record()["environment"],
+                evaluation_pending=state.evaluation_pending,
+            )
         ranks.barrier()
         return session.train(run, checkpoint=checkpoint)
 

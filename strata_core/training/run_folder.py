@@ -121,12 +121,20 @@ class RunFolder:
         overrides = self.path / OVERRIDES_NAME
         return overrides if overrides.exists() else self.path / RECIPE_NAME
 
-    def go_on(self, step: int, changes: list[tuple[str, Any, Any]], environment: Mapping[str, Any]) -> None:
+    def go_on(
+        self,
+        step: int,
+        changes: list[tuple[str, Any, Any]],
+        environment: Mapping[str, Any],
+        *,
+        evaluation_pending: bool = False,
+    ) -> None:
         """Prepares the records for steps after `step`, and keeps this session's changes for later ones."""
         # The manifest vouches for no record while records change, so that a kill in between leaves no false alarm.
         self._update(lambda listed: listed, final=False, logs=[], files=[])
         self.metrics.keep_up_to(step)
-        self.evaluations.keep_up_to(step)
+        # An evaluation that is still to be done may have left its record, if a kill came before it was saved.
+        self.evaluations.keep_up_to(step - 1 if evaluation_pending else step)
         if changes:
             self._keep_changes(load_recipe(self._recipe_path, "lm"), changes)
             self.event("settings changed", step, changes={key: [old, new] for key, old, new in changes})

@@ -126,6 +126,8 @@ def test_a_stop_during_an_evaluation_leaves_it_to_the_resumed_run(undisturbed, t
         result = train_lm(tiny_recipe(*CADENCE), tmp_path / "run", device="cpu", stop=stop)
     assert (result["stopped_because"], result["steps"]) == ("preempted", 5)
     assert records_without_timing(tmp_path / "run" / "evaluations.jsonl") == []
+    # A resume that is killed between the evaluation's record and the checkpoint leaves the record behind.
+    RunFolder(tmp_path / "run").evaluations.append({"step": 5, "loss": 1.0, "timing": {}})
     resume_run(tmp_path / "run", device="cpu")
     assert differences(tmp_path / "run", undisturbed, 12) == []
 
