@@ -178,11 +178,11 @@ def load(recipe: str, settings: tuple[str, ...] | list[str]) -> Any:
 
 def train(recipe_name: str, settings: list[str], run: Path) -> None:
     """Worker: predicts, then trains a new run."""
-    from strata_core.training.launch import plan_memory, train_lm
+    from strata_core.training.launch import plan_memory, train
 
     recipe = load(recipe_name, settings)
     predicted = plan_memory(recipe, device="cuda").allocator_peak_bytes
-    result = train_lm(recipe, run, device="cuda")
+    result = train(recipe, run, device="cuda")
     record = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
     answer = {"predicted": predicted, "measured": result["peak_memory_bytes"]}
     print(json.dumps({**answer, "step_seconds": record["timing"]["step_seconds"]}))
@@ -199,7 +199,7 @@ def train_watched(recipe_name: str, settings: list[str], run: Path) -> None:
     """Worker: trains while torch turns any wait for the device into an error, but for the first and last steps."""
     import torch
 
-    from strata_core.training.launch import train_lm
+    from strata_core.training.launch import train
     from strata_core.training.step import TrainingStep
 
     recipe = load(recipe_name, settings)
@@ -212,7 +212,7 @@ def train_watched(recipe_name: str, settings: list[str], run: Path) -> None:
 
     try:
         with mock.patch.object(TrainingStep, "accumulate", watched):
-            train_lm(recipe, run, device="cuda")
+            train(recipe, run, device="cuda")
     except RuntimeError as error:
         if "synchroniz" not in str(error):
             raise

@@ -88,7 +88,7 @@ def work(row: str, recipe_name: str, overrides: list[str]) -> dict[str, Any]:
 def train_with_strata(recipe: Any) -> dict[str, Any]:
     """Tokens per second of each group, and wall time as a multiple of the time inside the model and the optimizer."""
     from strata_core.observer import Observer
-    from strata_core.training.launch import train_lm
+    from strata_core.training.launch import train
 
     inside = {"seconds": 0.0}
     marks: list[tuple[float, float]] = []
@@ -100,7 +100,7 @@ def train_with_strata(recipe: Any) -> dict[str, Any]:
             groups.append(record["timing"]["tokens_per_second"])
 
     with tempfile.TemporaryDirectory() as folder, model_and_optimizer_timed(inside):
-        result = train_lm(recipe, Path(folder, "run"), device="cpu", observer=Groups())
+        result = train(recipe, Path(folder, "run"), device="cpu", observer=Groups())
     (wall_start, inside_start), (wall_end, inside_end) = marks[0], marks[-1]
     overhead = (wall_end - wall_start) / (inside_end - inside_start) - 1
     return {"tokens_per_second": groups[1:], "overhead": overhead, "first_loss": result["first_loss"]}

@@ -179,7 +179,7 @@ def _train(name: str, limit_bytes: int | None) -> None:
     import torch
 
     from strata_core.memory_fit.measure import predicted_and_measured
-    from strata_core.training.launch import plan_memory, train_lm
+    from strata_core.training.launch import plan_memory, train
 
     if limit_bytes is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
@@ -188,7 +188,7 @@ def _train(name: str, limit_bytes: int | None) -> None:
     print(json.dumps({"fits": plan.fits}), flush=True)
     writable = _LargestWritable()
     with tempfile.TemporaryDirectory() as folder:
-        train_lm(recipe, Path(folder, "run"), device="cpu")
+        train(recipe, Path(folder, "run"), device="cpu")
     figures = predicted_and_measured(plan, torch.device("cpu"))
     answer = {
         "predicted": figures["predicted_bytes"],

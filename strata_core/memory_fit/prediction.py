@@ -11,7 +11,7 @@ from strata_core.memory_fit.budget import free_device_bytes
 from strata_core.memory_fit.plan import MemoryPlan, Remedy
 from strata_core.memory_fit.process_memory import process_parts
 from strata_core.memory_fit.trace import StepMemory, trace_step
-from strata_core.recipes.lm import LMRecipe
+from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.precision import choose_precision
 from strata_core.training.task import Task
 
@@ -39,8 +39,8 @@ Settings = Mapping[str, Any]
 
 
 def predict_memory(
-    make_task: Callable[[LMRecipe], Task],
-    recipe: LMRecipe,
+    make_task: Callable[[TrainingRecipe], Task],
+    recipe: TrainingRecipe,
     *,
     device_type: str,
     world_size: int = 1,
@@ -83,8 +83,8 @@ class _Predictor:
 
     def __init__(
         self,
-        make_task: Callable[[LMRecipe], Task],
-        recipe: LMRecipe,
+        make_task: Callable[[TrainingRecipe], Task],
+        recipe: TrainingRecipe,
         device_type: str,
         world_size: int,
         budget_bytes: int,
@@ -94,6 +94,7 @@ class _Predictor:
         self._device_type = device_type
         self._world_size = world_size
         self._budget_bytes = budget_bytes
+        self._shapes_vary = False
         self._known: dict[tuple[tuple[str, Any], ...], StepMemory] = {}
 
     def memory(self, changes: Settings) -> StepMemory:
@@ -102,8 +103,10 @@ class _Predictor:
         if key not in self._known:
             recipe = with_settings(self._recipe, changes)
             force = recipe.run.force_precision
+            task = self._make_task(recipe)
+            self._shapes_vary = task.shapes_vary
             self._known[key] = trace_step(
-                self._make_task(recipe),
+                task,
                 recipe,
                 device=tracing_device(self._device_type),
                 precision=choose_precision(recipe.run.precision, torch.device(self._device_type), force=force),
@@ -120,7 +123,9 @@ class _Predictor:
 
     def _process_parts(self, changes: Settings, tensors: Mapping[str, int], checkpoint_bytes: int) -> dict[str, int]:
         recompute = changes.get("memory.recompute", self._recipe.memory.recompute)
-        return process_parts(self._device_type, tensors, checkpoint_bytes, recompute=recompute)
+        return process_parts(
+            self._device_type, tensors, checkpoint_bytes, recompute=recompute, shapes_vary=self._shapes_vary
+        )
 
     def peak_bytes(self, changes: Settings) -> int:
         """The peak of the changed recipe."""
@@ -170,8 +175,7 @@ class _Predictor:
             found.append(self._remedy(changes, "the same gradients from more, smaller passes"))
         if self._recipe.memory.recompute == "none":
             found += self._recomputation()
-        if hasattr(self._recipe.batch, "seq_len"):
-            found += self._shorter_windows()
+        found += self._shorter_windows()
         return tuple(found)
 
     def _recomputation(self) -> list[Remedy]:
@@ -185,7 +189,7 @@ class _Predictor:
         return [self._remedy(changes, cost)]
 
     def _shorter_windows(self) -> list[Remedy]:
-        length = self._recipe.batch.seq_len // 2
+        length = getattr(self._recipe.batch, "seq_len", 0) // 2
         while length >= _SHORTEST_WINDOW_TOKENS:
             changes = {"batch.seq_len": length}
             if self.fits(changes):
@@ -201,7 +205,7 @@ class _Predictor:
         return dict(changes) if asked else {**changes, "batch.micro_batch_size": size}
 
 
-def with_settings(recipe: LMRecipe, changes: Settings) -> LMRecipe:
+def with_settings(recipe: TrainingRecipe, changes: Settings) -> TrainingRecipe:
     """The recipe with other values at dotted keys of the form table.key."""
     for key, value in changes.items():
         table, name = key.split(".")
@@ -216,7 +220,7 @@ def tracing_device(device_type: str) -> torch.device:
     return torch.device("cuda", 0) if built else torch.device("cpu")
 
 
-def _notes(recipe: LMRecipe, device_type: str, asked: StepMemory) -> tuple[str, ...]:
+def _notes(recipe: TrainingRecipe, device_type: str, asked: StepMemory) -> tuple[str, ...]:
     notes = []
     if recipe.run.compile:
         notes.append("torch.compile usually needs less than this: the step was followed uncompiled")

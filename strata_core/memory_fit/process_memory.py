@@ -17,6 +17,11 @@ come and go. Chosen so that the whole process stayed below the prediction in eve
 what it held after import, up to 0.64 and 1.53.
 """
 
+_VARYING_BYTES = 64 * _MIB
+_VARYING_HEAP_SHARE = 2.4
+"""CPU: the same where batches differ in size from step to step, and what comes on top whatever the tensors are: maps of
+structure and graphs that were read, and holes of many sizes. Beyond the process after import, up to 2.3."""
+
 _CUDA_CONTEXT_BYTES = 640 * _MIB
 """CUDA: context and kernels, which the driver takes outside torch's allocator."""
 
@@ -30,7 +35,12 @@ _MPS_PROCESS_BYTES = 512 * _MIB
 
 
 def process_parts(
-    device_type: str, tensor_parts: Mapping[str, int], checkpoint_bytes: int, *, recompute: str
+    device_type: str,
+    tensor_parts: Mapping[str, int],
+    checkpoint_bytes: int,
+    *,
+    recompute: str,
+    shapes_vary: bool = False,
 ) -> dict[str, int]:
     """The parts "workspace", "snapshot" and "overhead" of a plan, in bytes.
 
@@ -43,5 +53,8 @@ def process_parts(
         return {"workspace": _CUDA_WORKSPACE_BYTES, "snapshot": 0, "overhead": overhead_bytes}
     if device_type == "mps":
         return {"workspace": 0, "snapshot": checkpoint_bytes, "overhead": _MPS_PROCESS_BYTES}
-    overhead_bytes = _PROCESS_BYTES + int(tensor_bytes * _HEAP_SHARES[recompute])
+    share, base_bytes = _HEAP_SHARES[recompute], _PROCESS_BYTES
+    if shapes_vary:
+        share, base_bytes = max(share, _VARYING_HEAP_SHARE), base_bytes + _VARYING_BYTES
+    overhead_bytes = base_bytes + int(tensor_bytes * share)
     return {"workspace": 0, "snapshot": checkpoint_bytes, "overhead": overhead_bytes}

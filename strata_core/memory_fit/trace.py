@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import (
 
 from strata_core.memory_fit.gradient_memory import GradientMemory
 from strata_core.memory_fit.timeline import Timeline
-from strata_core.recipes.lm import LMRecipe
+from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.checkpoint.state import expected_checkpoint_bytes, model_tensors
 from strata_core.training.distributed import ALONE, Ranks
 from strata_core.training.optimizer import optimizer_state
@@ -46,7 +46,13 @@ class StepMemory:
 
 
 def trace_step(
-    task: Task, recipe: LMRecipe, *, device: torch.device, precision: Precision, world_size: int, granule_bytes: int
+    task: Task,
+    recipe: TrainingRecipe,
+    *,
+    device: torch.device,
+    precision: Precision,
+    world_size: int,
+    granule_bytes: int,
 ) -> StepMemory:
     """The peak of a step after the first, of its costliest micro-batches, or of an evaluation where that takes more.
 
@@ -93,7 +99,7 @@ class _TracedRun:
     def __init__(
         self,
         task: Task,
-        recipe: LMRecipe,
+        recipe: TrainingRecipe,
         timeline: Timeline,
         device: torch.device,
         precision: Precision,
@@ -156,9 +162,13 @@ class _TracedRun:
                 self._task.evaluate(self._model, context)
         except (EvaluationStopped, *_VALUES_NEEDED):
             return
+        except RuntimeError as error:
+            # What .numpy() and .tolist() say of fake tensors; what comes after them is not on the device.
+            if "not supported for tensor subclasses" not in str(error):
+                raise
 
 
-def _one_micro_batch(recipe: LMRecipe) -> LMRecipe:
+def _one_micro_batch(recipe: TrainingRecipe) -> TrainingRecipe:
     batch = recipe.batch.model_copy(update={"batch_size": recipe.batch.micro_batch_size})
     run = recipe.run.model_copy(update={"compile": False})
     distributed = recipe.distributed.model_copy(update={"exact_reduction": False})

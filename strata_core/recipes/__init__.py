@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from strata_core.recipes.changes import RESUMABLE_KEYS, changed_keys, check_resumable
     from strata_core.recipes.keys import key_names
-    from strata_core.recipes.loading import load_any_recipe, load_recipe
+    from strata_core.recipes.loading import load_any_recipe, load_recipe, load_training_recipe
     from strata_core.recipes.names import find_recipe, list_recipes
     from strata_core.recipes.writing import dump_recipe, recipe_digest, recipe_tables
 
@@ -23,6 +23,7 @@ __all__ = [
     "list_recipes",
     "load_any_recipe",
     "load_recipe",
+    "load_training_recipe",
     "recipe_digest",
     "recipe_tables",
 ]
@@ -30,7 +31,7 @@ __all__ = [
 _MODULES = {
     "changes": ("RESUMABLE_KEYS", "changed_keys", "check_resumable"),
     "keys": ("key_names",),
-    "loading": ("load_any_recipe", "load_recipe"),
+    "loading": ("load_any_recipe", "load_recipe", "load_training_recipe"),
     "names": ("find_recipe", "list_recipes"),
     "writing": ("dump_recipe", "recipe_digest", "recipe_tables"),
 }

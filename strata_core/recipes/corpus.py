@@ -21,7 +21,7 @@ class PrepareTable(Table):
     )
     sample: str | None = setting(None, "Built-in sample, in place of inputs.")
     sample_sentences: int | None = setting(
-        None, "Size of a generated sample.", unit="sentences", ge=1, le=LARGEST_INTEGER
+        None, "Size of a generated treebank.", unit="sentences", ge=1, le=LARGEST_INTEGER
     )
     sample_seed: int | None = setting(None, "Seed of a generated sample.", ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)
     roles: tuple[Annotated[Path, Field(strict=False)], ...] | None = Field(
@@ -40,8 +40,23 @@ class PrepareTable(Table):
         None, "Tokens after which a shard is closed.", unit="tokens", ge=1, le=LARGEST_INTEGER
     )
     on_error: Literal["stop", "skip"] | None = setting(None, "What a bad record does.")
-    format: Literal["auto", "text", "jsonl", "conllu", "conll2009"] | None = setting(
-        None, "How inputs are read; auto goes by name."
+    format: Literal["auto", "text", "jsonl", "conllu", "conll2009", "triples", "clutrr", "graphs"] | None = setting(
+        None, "How inputs are read; auto goes by name, and looks for graphs in folders and JSON Lines."
+    )
+    columns: tuple[Literal["head", "relation", "tail"], ...] | None = Field(
+        default=None, description="Order of the columns in files of triples.", strict=False
+    )
+    sample_examples: int | None = setting(
+        None, "Training examples of a generated sample of graphs.", unit="examples", ge=1, le=LARGEST_INTEGER
+    )
+    sample_eval_examples: int | None = setting(
+        None, "Examples in each other split of that sample.", unit="examples", ge=1, le=LARGEST_INTEGER
+    )
+    sample_longest_hops: int | None = setting(
+        None, "Longest training query of that sample.", unit="hops", ge=2, le=8
+    )
+    sample_doubtful_share: float | None = setting(
+        None, "Share of its examples around a link that holds only with a known chance.", ge=0, le=1
     )
 
 

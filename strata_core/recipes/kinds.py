@@ -10,7 +10,7 @@ from strata_core.errors import UsageError
 if TYPE_CHECKING:
     from strata_core.recipes.settings import Table
 
-MODELS = {"lm": ("lm", "LMRecipe"), "corpus": ("corpus", "CorpusRecipe")}
+MODELS = {"lm": ("lm", "LMRecipe"), "graph": ("graph", "GraphRecipe"), "corpus": ("corpus", "CorpusRecipe")}
 """For each kind the module of this package that declares it, and its class."""
 
 

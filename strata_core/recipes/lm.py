@@ -1,25 +1,81 @@
-"""The recipe of a language-model run: one class a table, every setting with its meaning, unit and bounds."""
+"""The recipe of a language-model run: the tables of its own, every setting with its meaning, unit and bounds."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from strata_core.recipes.settings import LARGEST_INTEGER, Table, derived, folder_or_file, setting, table
+from strata_core.recipes.settings import LARGEST_INTEGER, Table, derived, setting, table
+from strata_core.recipes.tables import BatchTable, CorpusTable, EvaluationTable, TrainingRecipe
 
 
-class CorpusTable(Table):
+class LMCorpusTable(CorpusTable):
     """What the model is trained on."""
 
-    path: Path | None = folder_or_file("Corpus made by `strata prepare-corpus`; wins over `sample`.")
-    sample: str | None = setting(None, "Built-in sample, prepared into a cache on first use.")
     sample_vocab_size: int = setting(
         4096, "Vocabulary of the tokenizer trained for a sample.", unit="tokens", ge=257, le=LARGEST_INTEGER
     )
 
 
-class ModelTable(Table):
-    """The shape of the transformer."""
+class HeadsTable(Table):
+    """The structure heads, which read word states; their classes come from the corpus."""
+
+    arc_width: int = setting(256, "Width that arcs are scored in.", unit="features", ge=1, le=2**16)
+    relation_width: int = setting(64, "Width that relations are scored in.", unit="features", ge=1, le=2**16)
+    role_width: int = setting(64, "Width that roles are scored in.", unit="features", ge=1, le=2**16)
+    dropout: float = setting(0.0, "Dropout on what the heads read and on their layers.", unit="probability", ge=0, lt=1)
+    reads: Literal["full", "causal"] = setting(
+        "full", "The pass whose word states the heads read; causal shows what a language model's own states can know."
+    )
+
+
+class WordFeaturesTable(Table):
+    """What the full pass knows of a word beside its subwords: hashed form, prefix, suffix and shape."""
+
+    buckets: int = setting(16384, "Rows of the embedding that all features share.", unit="rows", ge=1, le=2**26)
+
+
+class PredicateMemoryTable(Table):
+    """The learned memory of who does what to whom."""
+
+    enabled: bool = setting(False, "Whether the model has one.")
+    channel_width: int = setting(32, "Width of what the edges of one role carry.", unit="features", ge=1, le=2**16)
+    role_width: int = setting(64, "Width that the memory's roles are scored in.", unit="features", ge=1, le=2**16)
+
+
+class GraphObjectMemoryTable(Table):
+    """The explicit graph given with an annotated sentence or a role edit, and how strongly it is read."""
+
+    enabled: bool = setting(False, "Whether the model has one.")
+    n_heads: int = setting(4, "Heads that read the edges; divides d_model.", unit="heads", ge=1, le=2**16)
+    intervention: Literal["none", "typed", "untyped", "random"] = setting(
+        "none", "What the graph holds: nothing, true types, one shared type, or types and ends dealt out anew."
+    )
+    learned_weight: float | None = setting(
+        None,
+        "Share of the learned memory in what annotated rows read in the full pass, the graph having the rest, for the "
+        "whole run; absent: see anneal_final_learned_weight.",
+        ge=0,
+        le=1,
+    )
+    anneal_final_learned_weight: float = setting(
+        1.0,
+        "Share that the learned memory is brought down to over the run, linearly from 1; 1: the graph is added at full "
+        "strength and nothing is replaced.",
+        ge=0,
+        le=1,
+    )
+    predicate_memory_dropout: float = setting(
+        0.0,
+        "How often an annotated row does not read the learned memory, in the full pass of training.",
+        unit="probability",
+        ge=0,
+        lt=1,
+    )
+    train_alone: bool = setting(False, "Train the parameters of this memory alone; all others stay as they are.")
+
+
+class LMModelTable(Table):
+    """The shape of the transformer, its structure heads and its memories."""
 
     vocab_size: int | None = setting(
         None,
@@ -43,162 +99,180 @@ class ModelTable(Table):
     )
     dropout: float = setting(0.0, "Dropout on embeddings and residual branches.", unit="probability", ge=0, lt=1)
     max_seq_len: int = derived(
-        "Longest window the model can take.", otherwise="batch.seq_len", unit="tokens", ge=1, le=2**24
+        "Longest window the model can take.",
+        otherwise="batch.seq_len, or batch.max_sentence_len where there are sentences and it is longer",
+        unit="tokens",
+        ge=1,
+        le=2**24,
     )
     rope_theta: float = setting(10000.0, "Base of the rotary position frequencies.", gt=1)
     norm_eps: float = setting(1e-5, "Added to the mean square in RMSNorm.", gt=0, le=1)
     tie_embeddings: bool = setting(True, "Use the token embedding as the output weight.")
-
-
-class ObjectiveTable(Table):
-    """What is learned, each objective with its weight in the sum."""
-
-    lm: float = setting(1.0, "Weight of the next-token loss.", gt=0)
-
-
-class OptimizerTable(Table):
-    """AdamW, its schedule (linear warm-up, then cosine) and its guards."""
-
-    lr: float = setting(6e-4, "Peak learning rate.", gt=0)
-    min_lr: float = setting(6e-5, "Learning rate at the end of the cosine; at most lr.", gt=0)
-    warmup_steps: int = setting(
-        10, "Linear warm-up to the peak; below run.max_steps.", unit="steps", ge=0, le=LARGEST_INTEGER
+    word_dropout: float = setting(
+        0.0, "How often a word is left out of the full pass's input.", unit="probability", ge=0, lt=1
     )
-    warmup_ratio: float | None = setting(
-        None, "Warm-up as a share of the schedule, in place of warmup_steps.", ge=0, lt=1
+    memory_layer: int = derived(
+        "Blocks before the memories.", otherwise="half of n_layers", unit="blocks", ge=0, le=2**16
     )
-    schedule_steps: int = derived(
-        "Length of warm-up and cosine together; kept when a resume raises run.max_steps.",
-        otherwise="run.max_steps",
-        unit="steps",
-        ge=1,
-        le=LARGEST_INTEGER,
-    )
-    weight_decay: float = setting(0.1, "Decoupled decay of tensors with two or more dimensions.", ge=0)
-    beta1: float = setting(0.9, "Decay of the first moment.", ge=0, lt=1)
-    beta2: float = setting(0.95, "Decay of the second moment.", ge=0, lt=1)
-    eps: float = setting(1e-8, "Added to the root of the second moment.", gt=0)
-    grad_clip: float = setting(1.0, "Largest global gradient norm; 0 turns clipping off.", ge=0)
-    skip_grad_norm: float | None = setting(
-        None,
-        "Skip an update whose gradient norm, unclipped, is above this many recent medians; absent: never.",
-        unit="times the median",
-        gt=1,
-    )
-    nonfinite_limit: int = setting(
-        3, "Non-finite updates in a row after which the run stops.", unit="updates", ge=1, le=LARGEST_INTEGER
+    heads: HeadsTable = table()
+    word_features: WordFeaturesTable = table()
+    predicate_memory: PredicateMemoryTable = table()
+    graph_object_memory: GraphObjectMemoryTable = table()
+
+
+class UDObjectiveTable(Table):
+    """Dependency trees."""
+
+    arc: float = setting(0.0, "Weight of the loss of each word's head.", ge=0)
+    relation: float = setting(0.0, "Weight of the loss of each word's relation to its head.", ge=0)
+    node_type: float = setting(0.0, "Weight of the loss of each word's part of speech.", ge=0)
+
+
+class SRLObjectiveTable(Table):
+    """Predicates and the roles of their arguments."""
+
+    predicate: float = setting(0.0, "Weight of the loss of which words are predicates.", ge=0)
+    role: float = setting(0.0, "Weight of the loss of each word's role to each predicate.", ge=0)
+    none_weight: float = setting(0.2, "Weight of the class that says a word has no role to a predicate.", gt=0)
+    core_role: float = setting(0.0, "Weight of a further loss over words whose role is ARG0 or ARG1.", ge=0)
+
+
+class ChartObjectiveTable(Table):
+    """Parsing as tagging."""
+
+    type: float = setting(0.0, "Weight of the loss of each word's chart item.", ge=0)
+    scheme: Literal["eisner", "reduce-count"] = setting(
+        "eisner",
+        "What the items are: sides of head and dependents, from the full pass; or reductions after the word's shift, "
+        "from the causal pass.",
     )
 
 
-class BatchTable(Table):
+class GraphObjectObjectiveTable(Table):
+    """What the explicit graph has to do."""
+
+    aux: float = setting(0.0, "Weight of the loss of each edge's type from its ends.", ge=0)
+    role_edit: float = setting(
+        0.0, "Weight of the loss of following a swap of roles in the graph, the learned memory not being read.", ge=0
+    )
+    role_edit_stability: float = setting(
+        0.0, "Weight of the loss of unrelated probes that such a swap turns over.", ge=0
+    )
+    role_edit_untyped_null: float = setting(0.0, "Weight of the loss of effects of a swap in untyped graphs.", ge=0)
+    role_edit_random_null: float = setting(0.0, "Weight of the loss of effects of a swap in random graphs.", ge=0)
+
+
+class RoleEditObjectiveTable(Table):
+    """What a swap of ARG0 and ARG1, put on the learned memory's scores, has to do."""
+
+    follow: float = setting(0.0, "Weight of the loss of the probe not following the swap.", ge=0)
+    specificity: float = setting(0.0, "Weight of the loss of effects of a swap of another predicate.", ge=0)
+    scope: float = setting(0.0, "Weight of the loss of movement outside the probe.", ge=0)
+    margin: float = setting(0.2, "How far the right continuation has to win.", unit="nats", ge=0)
+    scope_tolerance: float = setting(0.1, "Movement outside the probe that costs nothing.", unit="nats", ge=0)
+    bias_value: float = setting(4.0, "Size of the bias put on the scores.", unit="nats", ge=0)
+    override_scope: Literal["legacy", "role_only"] = setting(
+        "legacy", "What the bias is put on: scores of predicates and roles, or of roles alone."
+    )
+    source: Literal["generated", "treebank"] = setting(
+        "generated", "Where role edits come from: the generator, or predicates of the corpus with both roles."
+    )
+    batch_size: int = setting(1, "Role edits in one optimizer step, over all ranks.", unit="examples", ge=1, le=2**16)
+
+
+class LMObjectiveTable(Table):
+    """What is learned, each objective with its weight in the sum; 0 leaves it out."""
+
+    lm: float = setting(1.0, "Weight of the next-token loss.", ge=0)
+    ud: UDObjectiveTable = table()
+    srl: SRLObjectiveTable = table()
+    chart: ChartObjectiveTable = table()
+    graph_object: GraphObjectObjectiveTable = table()
+    role_edit: RoleEditObjectiveTable = table()
+
+
+class LMBatchTable(BatchTable):
     """How much is read for one optimizer step, and in what pieces."""
 
-    batch_size: int = setting(16, "Examples in one optimizer step, over all ranks.", unit="examples", ge=1, le=2**31)
-    micro_batch_size: int = derived(
-        "Examples in one forward pass; divides batch_size.",
-        otherwise="batch_size",
-        unit="examples",
-        ge=1,
+    seq_len: int = setting(512, "Length of a training window.", unit="tokens", ge=1, le=2**24)
+    mask_documents: bool = setting(False, "Keep attention inside a document where a window holds several.")
+    sentences: int = setting(
+        0,
+        "Annotated sentences among batch_size, on average, the others being windows of text; steps hold as many words "
+        "rather than sentences.",
+        unit="sentences",
+        ge=0,
         le=2**31,
     )
-    seq_len: int = setting(512, "Length of a training window.", unit="tokens", ge=1, le=2**24)
-    num_workers: int = setting(
-        2, "Threads that read batches ahead; 0 reads in the loop.", unit="threads", ge=0, le=1024
+    max_sentence_len: int = setting(
+        256, "Longest annotated sentence; longer ones are left out and counted.", unit="tokens", ge=1, le=2**24
     )
-    mask_documents: bool = setting(False, "Keep attention inside a document where a window holds several.")
 
 
-class RunTable(Table):
-    """Length, seed and numerics of the run."""
-
-    seed: int = setting(1234, "Seed of everything random.", ge=0, le=LARGEST_INTEGER)
-    max_steps: int = setting(100, "Optimizer steps.", unit="steps", ge=1, le=LARGEST_INTEGER)
-    precision: Literal["bf16", "fp16", "fp32"] = setting("bf16", "Autocast type on CUDA; other devices run in fp32.")
-    force_precision: bool = setting(False, "Use the precision on a CPU too, where it is usually far slower.")
-    initial_loss_scale: float = setting(65536.0, "First loss scale under fp16.", gt=0)
-    compile: bool = setting(False, "Compile the model with torch.compile.")
-    deterministic: bool = setting(False, "Ask for deterministic kernels; whether they could be had is recorded.")
-    log_every: int = setting(
-        10,
-        "Steps between records in metrics.jsonl; the last step always has one.",
-        unit="steps",
-        ge=1,
-        le=LARGEST_INTEGER,
-    )
-    warm_start: Path | None = folder_or_file("Checkpoint or run whose weights the model starts from.")
-
-
-class EvaluationTable(Table):
+class LMEvaluationTable(EvaluationTable):
     """Measurement on the validation split while training."""
 
-    every: int = setting(0, "Steps between evaluations; 0: none.", unit="steps", ge=0, le=LARGEST_INTEGER)
-    batches: int = setting(
-        0,
-        "Batches of the validation split in one evaluation; 0: all of it.",
-        unit="batches",
-        ge=0,
-        le=LARGEST_INTEGER,
-    )
-    metric: Literal["loss", "bits_per_byte"] = setting(
-        "loss", "What the best checkpoint is chosen by; lower is better."
-    )
-    min_delta: float = setting(0.0, "Smallest fall of the metric that counts as better.", ge=0)
-    patience: int = setting(
-        0,
-        "Evaluations without improvement after which the run stops; 0: off.",
-        unit="evaluations",
-        ge=0,
-        le=LARGEST_INTEGER,
+    metric: Literal[
+        "loss",
+        "bits_per_byte",
+        "uas",
+        "las",
+        "upos",
+        "predicate_f1",
+        "role_f1",
+        "role_f1_predicted",
+        "chart",
+        "structure",
+        "role_edit_direction",
+    ] = setting(
+        "loss",
+        "What the best checkpoint is chosen by: the lowest loss or bits_per_byte, the highest of any other; structure "
+        "is the mean of las, upos, predicate_f1, role_f1 and chart, as far as they are learned.",
     )
 
 
-class CheckpointTable(Table):
-    """When the run is saved and which saves are kept."""
+STRUCTURE_WEIGHTS = (
+    "ud.arc",
+    "ud.relation",
+    "ud.node_type",
+    "srl.predicate",
+    "srl.role",
+    "srl.core_role",
+    "chart.type",
+)
+"""The objectives that annotated sentences serve, below "objective."."""
 
-    every: int = setting(0, "Steps between checkpoints; 0: the final one only.", unit="steps", ge=0, le=LARGEST_INTEGER)
-    keep_last: int = setting(
-        3, "Newest checkpoints kept; the best is kept besides.", unit="checkpoints", ge=1, le=2**31
-    )
-    keep_every: int = setting(
-        0,
-        "Checkpoints at multiples of this step are kept for good; 0: none.",
-        unit="steps",
-        ge=0,
-        le=LARGEST_INTEGER,
-    )
+GRAPH_OBJECT_WEIGHTS = (
+    "graph_object.role_edit",
+    "graph_object.role_edit_stability",
+    "graph_object.role_edit_untyped_null",
+    "graph_object.role_edit_random_null",
+)
+"""The objectives over role edits of the explicit graph."""
 
-
-class DistributedTable(Table):
-    """How ranks work together."""
-
-    static_graph: bool = setting(False, "Tell DistributedDataParallel that every step uses the same parameters.")
-    find_unused_parameters: bool = setting(False, "Let DistributedDataParallel look for unused parameters.")
-    exact_reduction: bool = setting(False, "Sum gradients in one fixed tree: the same last bit on 1, 2, 4, 8 ranks.")
-    use_fsdp: bool = setting(False, "Always refused: data parallelism here replicates the full state on each rank.")
-    timeout_seconds: int = setting(
-        600, "How long a rank waits for the others before the run fails.", unit="seconds", ge=1, le=86400
-    )
+ROLE_EDIT_WEIGHTS = ("role_edit.follow", "role_edit.specificity", "role_edit.scope")
+"""The objectives over role edits put on the learned memory."""
 
 
-class MemoryTable(Table):
-    """What is traded for memory."""
-
-    recompute: Literal["none", "blocks"] = setting("none", "Activations computed again in the backward pass.")
-
-
-class LMRecipe(Table):
+class LMRecipe(TrainingRecipe):
     """A language-model run."""
 
     kind: Literal["lm"] = setting("lm", "What the recipe makes.")
-    base: str | None = setting(None, "Another recipe, by name or path, whose settings this one starts from.")
-    description: str = setting("", "One line on what the recipe is for.")
-    corpus: CorpusTable = table()
-    model: ModelTable = table()
-    objective: ObjectiveTable = table()
-    optimizer: OptimizerTable = table()
-    batch: BatchTable = table()
-    run: RunTable = table()
-    evaluation: EvaluationTable = table()
-    checkpoint: CheckpointTable = table()
-    distributed: DistributedTable = table()
-    memory: MemoryTable = table()
+    corpus: LMCorpusTable = table()
+    model: LMModelTable = table()
+    objective: LMObjectiveTable = table()
+    batch: LMBatchTable = table()
+    evaluation: LMEvaluationTable = table()
+
+    @property
+    def is_structured(self) -> bool:
+        """Whether there is more to the run than text: annotated sentences, or a memory."""
+        memories = self.model.predicate_memory.enabled or self.model.graph_object_memory.enabled
+        return bool(self.batch.sentences) or memories
+
+    def weight(self, name: str) -> float:
+        """The weight of an objective by its key below "objective."; "lm", "ud.arc", ..."""
+        value: Any = self.objective
+        for part in name.split("."):
+            value = getattr(value, part)
+        return float(value)

@@ -6,9 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from strata_core.recipes.structure_rules import STRUCTURE_RULES
+
 if TYPE_CHECKING:
     from strata_core.recipes.corpus import CorpusRecipe
+    from strata_core.recipes.graph import GraphRecipe
     from strata_core.recipes.lm import LMRecipe
+    from strata_core.recipes.tables import TrainingRecipe
 
 
 @dataclass(frozen=True)
@@ -25,30 +29,31 @@ class Rule:
     broken: Callable[[Any], str | None]
 
 
-def _corpus_is_named(recipe: LMRecipe) -> str | None:
+def _corpus_is_named(recipe: TrainingRecipe) -> str | None:
     if recipe.corpus.path or recipe.corpus.sample:
         return None
     return "missing: one of corpus.path and corpus.sample is needed"
 
 
-def _sample_is_known(recipe: LMRecipe) -> str | None:
-    return None if recipe.corpus.path else _unknown_sample(recipe.corpus.sample)
+def _sample_is_known(recipe: TrainingRecipe) -> str | None:
+    return None if recipe.corpus.path else _unknown_sample(recipe.corpus.sample, recipe.kind)
 
 
-def _unknown_sample(name: str | None) -> str | None:
+def _unknown_sample(name: str | None, kind: str) -> str | None:
     if name is None:
         return None
-    from strata_core.corpus.sources.samples import SAMPLES
+    from strata_core.corpus.sources.samples import GRAPH_SAMPLES, SAMPLES
 
-    return None if name in SAMPLES else f"there is no such sample; samples: {', '.join(SAMPLES)}"
+    known = {"lm": SAMPLES, "graph": GRAPH_SAMPLES, "corpus": (*SAMPLES, *GRAPH_SAMPLES)}[kind]
+    return None if name in known else f"there is no such sample; samples: {', '.join(known)}"
 
 
-def _rates_are_ordered(recipe: LMRecipe) -> str | None:
+def _rates_are_ordered(recipe: TrainingRecipe) -> str | None:
     low, high = recipe.optimizer.min_lr, recipe.optimizer.lr
     return f"optimizer.min_lr {low:g} is above optimizer.lr {high:g}" if low > high else None
 
 
-def _warmup_ends_in_time(recipe: LMRecipe) -> str | None:
+def _warmup_ends_in_time(recipe: TrainingRecipe) -> str | None:
     optimizer, limit = recipe.optimizer, recipe.run.max_steps
     if optimizer.warmup_ratio is not None:
         return None
@@ -60,14 +65,14 @@ def _warmup_ends_in_time(recipe: LMRecipe) -> str | None:
     return None
 
 
-def _warmup_is_given_once(recipe: LMRecipe) -> str | None:
+def _warmup_is_given_once(recipe: TrainingRecipe) -> str | None:
     given = recipe.optimizer.model_fields_set
     if recipe.optimizer.warmup_ratio is not None and "warmup_steps" in given:
         return "warmup_ratio and warmup_steps exclude each other"
     return None
 
 
-def _micro_batches_fill_the_batch(recipe: LMRecipe) -> str | None:
+def _micro_batches_fill_the_batch(recipe: TrainingRecipe) -> str | None:
     whole, part = recipe.batch.batch_size, recipe.batch.micro_batch_size
     if part is not None and whole % part:
         return f"micro_batch_size {part} does not divide batch_size {whole}"
@@ -95,19 +100,19 @@ def _windows_fit_the_model(recipe: LMRecipe) -> str | None:
     return None
 
 
-def _patience_can_end(recipe: LMRecipe) -> str | None:
+def _patience_can_end(recipe: TrainingRecipe) -> str | None:
     if recipe.evaluation.patience and not recipe.evaluation.every:
         return f"evaluation.patience {recipe.evaluation.patience} needs evaluation.every above 0"
     return None
 
 
-def _no_fsdp(recipe: LMRecipe) -> str | None:
+def _no_fsdp(recipe: TrainingRecipe) -> str | None:
     if recipe.distributed.use_fsdp:
         return "not offered: data parallelism replicates the full state on each rank"
     return None
 
 
-def _one_way_to_reduce(recipe: LMRecipe) -> str | None:
+def _one_way_to_reduce(recipe: TrainingRecipe) -> str | None:
     asked = recipe.distributed
     if asked.static_graph and asked.find_unused_parameters:
         return "static_graph and find_unused_parameters exclude each other"
@@ -116,8 +121,7 @@ def _one_way_to_reduce(recipe: LMRecipe) -> str | None:
     return None
 
 
-LM_RULES = (
-    Rule(("corpus.path", "corpus.sample"), _corpus_is_named),
+TRAINING_RULES = (
     Rule(("corpus.sample", "corpus.path"), _sample_is_known),
     Rule(("optimizer.min_lr", "optimizer.lr"), _rates_are_ordered),
     Rule(("optimizer.warmup_ratio", "optimizer.warmup_steps"), _warmup_is_given_once),
@@ -126,15 +130,74 @@ LM_RULES = (
         _warmup_ends_in_time,
     ),
     Rule(("batch.micro_batch_size", "batch.batch_size"), _micro_batches_fill_the_batch),
-    Rule(("model.n_heads", "model.d_model"), _heads_fill_the_width),
-    Rule(("model.n_kv_heads", "model.n_heads"), _key_heads_divide_query_heads),
-    Rule(("batch.seq_len", "model.max_seq_len"), _windows_fit_the_model),
     Rule(("evaluation.patience", "evaluation.every"), _patience_can_end),
     Rule(("distributed.use_fsdp",), _no_fsdp),
     Rule(
         ("distributed.exact_reduction", "distributed.static_graph", "distributed.find_unused_parameters"),
         _one_way_to_reduce,
     ),
+)
+"""The rules of every kind of training."""
+
+LM_RULES = (
+    Rule(("corpus.path", "corpus.sample"), _corpus_is_named),
+    *TRAINING_RULES,
+    Rule(("model.n_heads", "model.d_model"), _heads_fill_the_width),
+    Rule(("model.n_kv_heads", "model.n_heads"), _key_heads_divide_query_heads),
+    Rule(("batch.seq_len", "model.max_seq_len"), _windows_fit_the_model),
+    *(Rule(keys, broken) for keys, broken in STRUCTURE_RULES),
+)
+
+
+def _gate_heads_fill_the_width(recipe: GraphRecipe) -> str | None:
+    width, heads = recipe.model.d_model, recipe.model.n_heads
+    if recipe.model.message != "gate" or width % heads == 0:
+        return None
+    return f"n_heads {heads} does not divide d_model {width}"
+
+
+def _something_is_learned(recipe: GraphRecipe) -> str | None:
+    if any(getattr(recipe.objective, name) for name in GRAPH_WEIGHTS):
+        return None
+    return "every objective has the weight 0"
+
+
+def _a_margin_has_its_score(recipe: GraphRecipe) -> str | None:
+    objective = recipe.objective
+    if objective.pair_margin and not objective.verification:
+        return f"pair_margin {objective.pair_margin:g} needs verification above 0: it compares support scores"
+    return None
+
+
+def _no_recomputation(recipe: GraphRecipe) -> str | None:
+    if recipe.memory.recompute != "none":
+        return "not offered for graphs: a smaller batch.micro_batch_size bounds what is held instead"
+    return None
+
+
+GRAPH_WEIGHTS = (
+    "answer",
+    "node",
+    "link",
+    "next_hop",
+    "relation",
+    "path_selection",
+    "path_alignment",
+    "verification",
+    "status",
+    "count",
+    "confidence",
+    "pair_margin",
+)
+"""The settings of [objective] in recipes of kind "graph" that are weights of what a reasoner learns."""
+
+# A recipe for one set of real data cannot name where that lies: it is named when the training starts.
+GRAPH_RULES = (
+    *TRAINING_RULES,
+    Rule(("model.n_heads", "model.d_model", "model.message"), _gate_heads_fill_the_width),
+    Rule(tuple(f"objective.{name}" for name in GRAPH_WEIGHTS), _something_is_learned),
+    Rule(("objective.pair_margin", "objective.verification"), _a_margin_has_its_score),
+    Rule(("memory.recompute",), _no_recomputation),
 )
 
 
@@ -160,9 +223,9 @@ def _one_tokenizer(recipe: CorpusRecipe) -> str | None:
 CORPUS_RULES = (
     Rule(("prepare.inputs", "prepare.sample"), _something_is_read),
     Rule(("prepare.sample", "prepare.inputs"), _one_source),
-    Rule(("prepare.sample",), lambda recipe: _unknown_sample(recipe.prepare.sample)),
+    Rule(("prepare.sample",), lambda recipe: _unknown_sample(recipe.prepare.sample, "corpus")),
     Rule(("prepare.vocab_size", "prepare.tokenizer"), _one_tokenizer),
 )
 
-RULES: dict[str, tuple[Rule, ...]] = {"lm": LM_RULES, "corpus": CORPUS_RULES}
+RULES: dict[str, tuple[Rule, ...]] = {"lm": LM_RULES, "graph": GRAPH_RULES, "corpus": CORPUS_RULES}
 """The rules of each kind of recipe."""

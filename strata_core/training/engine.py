@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from strata_core.errors import DataError, DivergedError
 from strata_core.observer import Observer, SlowStage
-from strata_core.recipes.lm import LMRecipe
+from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.checkpoint import (
     CheckpointState,
     CheckpointStore,
@@ -57,7 +57,7 @@ class Engine:
         self,
         task: Task,
         model: nn.Module,
-        recipe: LMRecipe,
+        recipe: TrainingRecipe,
         run: RunFolder,
         store: CheckpointStore | None,
         *,
@@ -135,7 +135,7 @@ class Engine:
         try:
             self._catch_up()
             self._clock.start(self.state.progress)
-            if not self._out_of_patience:
+            if self._stopped_by is None and not self._out_of_patience:
                 for plan, batches in loader:
                     step = self.state.progress.step
                     rate = self._schedule.rate(step)
@@ -169,7 +169,7 @@ class Engine:
         flags = torch.tensor(self._stop.flags()).to(sums) if self._stop.requested else self._no_stops
         shared = self.ranks.sum(torch.cat([sums.flatten(), flags]))
         totals = shared[: sums.numel()].view_as(sums).sum(dim=0)
-        counts = [max(plan.counts[name], 1) for name in self.task.loss_weights]
+        counts = [plan.counts[name] or 1 for name in self.task.loss_weights]
         losses = torch.stack([total / count for total, count in zip(totals, counts, strict=True)])
         return losses, shared[sums.numel() :]
 

@@ -15,6 +15,7 @@ from strata_core.corpus.reading import Corpus, TokenSplit
 from strata_core.errors import RecipeError
 from strata_core.models import LanguageModel, TransformerConfig, initialise
 from strata_core.models.attention import AttentionPlan, document_ids, plan_attention
+from strata_core.models.structured_language_model import PassResult, StructuredLanguageModel
 from strata_core.models.transformer import CAUSAL
 from strata_core.objectives.next_token import IGNORED, next_token_loss, next_token_nats
 from strata_core.recipes.lm import LMRecipe
@@ -22,6 +23,12 @@ from strata_core.training.order import SampleOrder
 from strata_core.training.task import Batch, EvaluationContext, EvaluationStopped, StepPlan
 
 _SHAPE_SETTINGS = tuple(field.name for field in dataclasses.fields(TransformerConfig) if field.name != "vocab_size")
+
+
+def output_weight(model: nn.Module) -> Tensor:
+    """What makes next-token scores of the states of either language model, float [V, D]."""
+    assert isinstance(model, LanguageModel | StructuredLanguageModel)
+    return model.output_weight
 
 
 class LanguageModelTask:
@@ -32,6 +39,8 @@ class LanguageModelTask:
     """
 
     kind = "lm"
+    rate_factors: Mapping[str, float] = {}
+    shapes_vary = False
     metric_directions: Mapping[str, str] = {"loss": "min", "bits_per_byte": "min"}
 
     def __init__(self, recipe: LMRecipe, corpus: Corpus) -> None:
@@ -52,7 +61,7 @@ class LanguageModelTask:
         self._seq_len = recipe.batch.seq_len
         self.n_windows = max(self._train.n_tokens - 1, 0) // self._seq_len
         self._order = SampleOrder(max(self.n_windows, 1), recipe.run.seed)
-        self._shape = TransformerConfig(
+        self.shape = TransformerConfig(
             vocab_size=corpus.vocab_size,
             **{name: getattr(recipe.model, name) for name in _SHAPE_SETTINGS},
         )
@@ -78,7 +87,7 @@ class LanguageModelTask:
 
     def build_model(self) -> LanguageModel:
         """The model with its first weights, on the default device."""
-        model = LanguageModel(self._shape)
+        model = LanguageModel(self.shape)
         model.transformer.recompute = self._recipe.memory.recompute == "blocks"
         initialise(model, self._recipe.run.seed)
         return model
@@ -119,9 +128,13 @@ class LanguageModelTask:
 
     def loss_sums(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """ "lm": nats summed over the labels."""
-        assert isinstance(model, LanguageModel)
-        states = model(batch["tokens"], attention=self._attention(batch["tokens"]))
-        return {"lm": next_token_loss(states.flatten(0, 1), model.output_weight, batch["labels"].flatten())}
+        states = self._states(model, batch["tokens"])
+        weight = output_weight(model)
+        return {"lm": next_token_loss(states.flatten(0, 1), weight, batch["labels"].flatten())}
+
+    def _states(self, model: nn.Module, tokens: Tensor) -> Tensor:
+        result = model(tokens, attention=self._attention(tokens))
+        return result.states_BLD if isinstance(result, PassResult) else result
 
     def _attention(self, tokens: Tensor) -> AttentionPlan:
         if not self._recipe.batch.mask_documents:
@@ -138,8 +151,24 @@ class LanguageModelTask:
         Raises:
             EvaluationStopped: a stop was requested meanwhile.
         """
-        split = self._corpus.split("val")
-        batches = list(self._evaluation_windows(split))
+        metrics = self._measure(model, self._corpus.split("val"), context, limit=self._recipe.evaluation.batches)
+        return {name: metrics[name] for name in ("loss", "perplexity", "bits_per_byte")}
+
+    def report(self, model: nn.Module, split: str, context: EvaluationContext) -> dict[str, Any]:
+        """As `evaluate`, on the whole of any split; "tokens" are those predicted, "bytes" those of its documents.
+
+        Raises:
+            EvaluationStopped: a stop was requested meanwhile.
+        """
+        tokens = self._corpus.split(split)
+        measured = self._measure(model, tokens, context, limit=0)
+        return {**measured, "bytes": tokens.n_bytes, "documents": tokens.n_documents}
+
+    def _measure(
+        self, model: nn.Module, split: TokenSplit, context: EvaluationContext, *, limit: int
+    ) -> dict[str, float]:
+        """The metrics of the first `limit` batches, 0 for all, and how many "tokens" were predicted."""
+        batches = list(self._evaluation_windows(split, limit))
         nats = torch.zeros(len(batches), dtype=torch.float32 if context.device.type == "mps" else torch.float64)
         nats = nats.to(context.device)
         for index, windows in enumerate(batches):
@@ -154,28 +183,27 @@ class LanguageModelTask:
             "loss": loss,
             "perplexity": math.exp(loss) if loss < 700 else math.inf,
             "bits_per_byte": loss / math.log(2) * split.n_tokens / split.n_bytes,
+            "tokens": tokens,
         }
 
-    def _evaluation_windows(self, split: TokenSplit) -> Iterator[np.ndarray]:
+    def _evaluation_windows(self, split: TokenSplit, limit: int) -> Iterator[np.ndarray]:
         size = self._recipe.batch.micro_batch_size
         windows = np.arange(math.ceil((split.n_tokens - 1) / self._seq_len))
-        limit = self._recipe.evaluation.batches
         if limit:
             windows = windows[: limit * size]
         for start in range(0, len(windows), size):
             yield windows[start : start + size]
 
     def _batch_nats(self, model: nn.Module, batch: Batch, context: EvaluationContext) -> Tensor:
-        assert isinstance(model, LanguageModel)
         tokens, labels = (batch[name].to(context.device) for name in ("tokens", "labels"))
         with context.autocast():
-            states = model(tokens, attention=self._attention(tokens))
-            nats = next_token_nats(states.flatten(0, 1), model.output_weight, labels.flatten())
+            states = self._states(model, tokens)
+            nats = next_token_nats(states.flatten(0, 1), output_weight(model), labels.flatten())
         return nats.double().sum() if context.device.type != "mps" else nats.sum()
 
     def config(self) -> dict[str, Any]:
         """The model's shape and the token that ends a document."""
-        return {"kind": self.kind, "model": self._shape.to_dict(), "end_of_text_id": self._corpus.end_of_text_id}
+        return {"kind": self.kind, "model": self.shape.to_dict(), "end_of_text_id": self._corpus.end_of_text_id}
 
     def facts(self) -> dict[str, Any]:
         """Windows and tokens of the splits."""

@@ -12,14 +12,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from strata_core.corpus.reading import Corpus, open_corpus
-from strata_core.corpus.samples import sample_corpus
 from strata_core.errors import PlaceTakenError, RecipeError, UsageError
 from strata_core.manifest import Parent
 from strata_core.memory_fit import MemoryPlan
 from strata_core.memory_fit.prediction import predict_memory
 from strata_core.observer import SILENT, Observer
-from strata_core.recipes.lm import LMRecipe
+from strata_core.recipes.tables import TrainingRecipe
 from strata_core.recipes.writing import dump_recipe, recipe_digest
 from strata_core.training.allocator import keep_freed_memory
 from strata_core.training.checkpoint import (
@@ -31,9 +29,10 @@ from strata_core.training.checkpoint import (
     model_tensors,
     newest_whole,
 )
+from strata_core.training.checkpoint.folders import named_checkpoint
 from strata_core.training.distributed import Ranks, choose_device, joined_ranks
 from strata_core.training.engine import FINISHED, PREEMPTED, Engine
-from strata_core.training.language_model import LanguageModelTask
+from strata_core.training.kinds import make_task, open_data
 from strata_core.training.memory import peak_bytes
 from strata_core.training.optimizer import trainable_parameters
 from strata_core.training.precision import choose_precision
@@ -47,7 +46,7 @@ ALREADY_FINISHED = "already finished"
 
 
 def plan_memory(
-    recipe: LMRecipe,
+    recipe: TrainingRecipe,
     *,
     device: str = "auto",
     world_size: int = 1,
@@ -70,13 +69,13 @@ def plan_memory(
     """
     elsewhere = device_memory_bytes is not None and device != "auto"
     device_type = device if elsewhere else choose_device(device, 0).type
-    corpus = _open_corpus(recipe, observer)
+    corpus = open_data(recipe, observer)
     try:
-        LanguageModelTask(recipe, corpus).check()
+        make_task(recipe, corpus).check()
     except RecipeError as error:
         observer.warning(f"training would be refused: {error.message}")
     return predict_memory(
-        lambda changed: LanguageModelTask(changed, corpus),
+        lambda changed: make_task(changed, corpus),
         recipe,
         device_type=device_type,
         world_size=world_size,
@@ -85,8 +84,8 @@ def plan_memory(
     )
 
 
-def train_lm(
-    recipe: LMRecipe,
+def train(
+    recipe: TrainingRecipe,
     out: Path,
     *,
     device: str = "auto",
@@ -94,7 +93,7 @@ def train_lm(
     observer: Observer = SILENT,
     stop: StopRequests | None = None,
 ) -> dict[str, Any]:
-    """Trains a language model into a new run directory.
+    """Trains a model into a new run directory.
 
     Args:
         recipe: a loaded recipe.
@@ -105,7 +104,7 @@ def train_lm(
         stop: requests to stop; the caller decides whether it listens to signals.
 
     Returns:
-        The result as `strata train-lm --json` prints it.
+        The result as `strata train-lm --json` and `strata train-graph --json` print it.
 
     Raises:
         RecipeError, UsageError, DataError: recipe, device, corpus or warm start cannot be used; nothing was written.
@@ -118,7 +117,7 @@ def train_lm(
         session = Session(recipe, place, ranks, observer, stop or StopRequests(), predicted_peak_bytes)
         parents = [session.corpus_parent(out)]
         if recipe.run.warm_start is not None:
-            parents += load_weights(session.model, recipe.run.warm_start)
+            parents += session.warm_start(recipe.run.warm_start)
         if ranks.is_first:
             session.check_disk(out)
             RunFolder.create(out, dump_recipe(recipe), session.record(), tuple(parents))
@@ -128,7 +127,7 @@ def train_lm(
             return session.train(run, checkpoint=None)
 
 
-def recipe_to_resume(run_dir: Path, start_from: str, overrides: Sequence[str] = ()) -> LMRecipe | None:
+def recipe_to_resume(run_dir: Path, start_from: str, overrides: Sequence[str] = ()) -> TrainingRecipe | None:
     """The settings that a resume would go on with; None where a finished run leaves nothing to do.
 
     Raises:
@@ -159,7 +158,7 @@ def resume_run(
         run_dir: the run directory.
         start_from: "latest" (the newest whole checkpoint), "best", or a step's number.
         overrides: key=value texts; only what cannot alter the past.
-        device, predicted_peak_bytes, observer, stop: as for `train_lm`.
+        device, predicted_peak_bytes, observer, stop: as for `train`.
 
     Returns:
         The result as `strata resume --json` prints it; "stopped_because" is "already finished" where nothing was to do.
@@ -168,7 +167,7 @@ def resume_run(
         UsageError, RecipeError: no such run or step, a change that would alter the past, or another corpus.
         PlaceTakenError: another process is training in the run.
         DataError: no usable checkpoint.
-        DivergedError, StorageError: as for `train_lm`.
+        DivergedError, StorageError: as for `train`.
     """
     run = RunFolder.open(run_dir)
     recipe, changes = run.recipe_with(overrides)
@@ -198,7 +197,7 @@ def resume_run(
         session = Session(recipe, place, ranks, observer, stop or StopRequests(), predicted_peak_bytes)
         session.check_same_corpus(run, checkpoint)
         if recipe.run.warm_start is not None and checkpoint is None:
-            load_weights(session.model, recipe.run.warm_start)
+            session.warm_start(recipe.run.warm_start)
         if ranks.is_first:
             if start_from != "latest":
                 _open_store(run, recipe, observer).go_back_to(state.progress.step)
@@ -213,7 +212,7 @@ def resume_run(
 
 
 @contextmanager
-def process_ready(recipe: LMRecipe, device: str) -> Iterator[tuple[Ranks, torch.device]]:
+def process_ready(recipe: TrainingRecipe, device: str) -> Iterator[tuple[Ranks, torch.device]]:
     """The process set up as the recipe asks, joined with the other ranks."""
     if recipe.run.deterministic:
         # cuBLAS reads this when CUDA starts, so it has to be set before the first call that touches a device.
@@ -234,7 +233,7 @@ class Session:
 
     def __init__(
         self,
-        recipe: LMRecipe,
+        recipe: TrainingRecipe,
         device: torch.device,
         ranks: Ranks,
         observer: Observer,
@@ -248,13 +247,24 @@ class Session:
         self._stop = stop
         self._predicted_peak_bytes = predicted_peak_bytes
         self._started = time.perf_counter()
-        self.corpus = _open_corpus(recipe, observer)
-        self.task = LanguageModelTask(recipe, self.corpus)
+        self.corpus = open_data(recipe, observer)
+        self.task = make_task(recipe, self.corpus)
         self.task.check()
         self.precision = choose_precision(recipe.run.precision, device, force=recipe.run.force_precision)
         if self.precision.reason is not None:
             observer.notice(f"precision: computing in {self.precision.effective}; {self.precision.reason}")
         self.model: nn.Module = self.task.build_model().to(device)
+
+    @property
+    def tokenizer(self) -> bytes | None:
+        """The corpus's tokenizer.json, which each checkpoint gets a copy of; None where it has none."""
+        path = self.corpus.tokenizer_path
+        return None if path is None else path.read_bytes()
+
+    def warm_start(self, source: Path) -> list[Parent]:
+        """Gives the model the weights of an earlier checkpoint; see `load_weights`."""
+        labels = self.task.config().get("labels")
+        return load_weights(self.model, source, labels=labels, observer=self._observer)
 
     def corpus_parent(self, run_path: Path) -> Parent:
         """The corpus as the run's manifest names it."""
@@ -295,7 +305,7 @@ class Session:
                 f"the corpus {self.corpus.path} has digest {self.corpus.digest}, the run was started with {recorded}",
                 hint="bring the original corpus back, or start a new run",
             )
-        if checkpoint is not None and checkpoint.tokenizer != self.corpus.tokenizer_path.read_bytes():
+        if checkpoint is not None and checkpoint.tokenizer != self.tokenizer:
             raise RecipeError(
                 f"{self.corpus.tokenizer_path} is not the tokenizer that the run's checkpoints were trained with",
                 hint=f"strata verify-manifest {self.corpus.path} tells what changed; bring the original back",
@@ -314,7 +324,7 @@ class Session:
             precision=self.precision,
             observer=observer,
             stop=self._stop,
-            tokenizer=self.corpus.tokenizer_path.read_bytes(),
+            tokenizer=self.tokenizer,
         )
 
     def train(self, run: RunFolder, *, checkpoint: LoadedCheckpoint | None) -> dict[str, Any]:
@@ -360,7 +370,7 @@ class Session:
         }
 
 
-def _open_store(run: RunFolder, recipe: LMRecipe, observer: Observer) -> CheckpointStore:
+def _open_store(run: RunFolder, recipe: TrainingRecipe, observer: Observer) -> CheckpointStore:
     return CheckpointStore(
         run.checkpoints,
         keep_last=recipe.checkpoint.keep_last,
@@ -368,18 +378,6 @@ def _open_store(run: RunFolder, recipe: LMRecipe, observer: Observer) -> Checkpo
         observer=observer,
         on_saved=run.note_saved,
         on_removing=lambda step, path: run.drop_checkpoint(path),
-    )
-
-
-def _open_corpus(recipe: LMRecipe, observer: Observer) -> Corpus:
-    if recipe.corpus.path is not None:
-        return open_corpus(recipe.corpus.path)
-    if recipe.corpus.sample is None:
-        raise RecipeError(
-            "the recipe names no corpus", hint="--set corpus.path=DIR or --set corpus.sample=python-topics"
-        )
-    return open_corpus(
-        sample_corpus(recipe.corpus.sample, vocab_size=recipe.corpus.sample_vocab_size, observer=observer)
     )
 
 
@@ -394,16 +392,7 @@ def _starting_point(run: RunFolder, start_from: str, observer: Observer) -> Load
         if passed_over:
             observer.warning(f"going on from {path.name}; passed over {'; '.join(passed_over)}")
         return load_checkpoint(path, verify=False)
-    if start_from == "best":
-        path = folder / "best"
-    elif start_from.isdecimal():
-        path = folder / f"step-{int(start_from):08d}"
-    else:
-        raise UsageError(f"--from {start_from!r} is neither latest, best nor a step's number")
-    if not path.exists():
-        known = ", ".join(str(int(entry.name[5:])) for entry in sorted(folder.glob("step-*")))
-        raise UsageError(f"{run.path} has no checkpoint {start_from}", hint=f"it has steps {known or 'none'}")
-    return load_checkpoint(path)
+    return load_checkpoint(named_checkpoint(folder, start_from))
 
 
 def _result(run: RunFolder, state: TrainerState, reason: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from strata_core.errors import DataError
-from strata_core.recipes.lm import OptimizerTable
+from strata_core.recipes.tables import OptimizerTable
 
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 """The state AdamW keeps for each parameter: two moments of the parameter's shape and a count of applied updates."""
@@ -25,24 +25,34 @@ def decays(name: str, parameter: Tensor) -> bool:
     return parameter.ndim >= 2 and "threshold" not in leaf and "scale" not in leaf
 
 
-def build_optimizer(parameters: Mapping[str, nn.Parameter], table: OptimizerTable) -> torch.optim.AdamW:
-    """Fused AdamW (Loshchilov and Hutter 2019) with a decaying and a non-decaying group.
+def build_optimizer(
+    parameters: Mapping[str, nn.Parameter], table: OptimizerTable, rate_factors: Mapping[str, float] | None = None
+) -> torch.optim.AdamW:
+    """Fused AdamW (Loshchilov and Hutter 2019), in groups that share weight decay and the factor on their rate.
 
     The fused kernels take `found_inf`, which lets a skipped update be decided on the device.
+
+    Args:
+        parameters: what is trained, by name.
+        table: the recipe's settings.
+        rate_factors: by the prefix of a parameter's name, what its learning rate is multiplied by; 1 for others.
     """
-    decaying = [parameter for name, parameter in parameters.items() if decays(name, parameter)]
-    others = [parameter for name, parameter in parameters.items() if not decays(name, parameter)]
+    members: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in parameters.items():
+        decay = table.weight_decay if decays(name, parameter) else 0.0
+        factor = next((value for prefix, value in (rate_factors or {}).items() if name.startswith(prefix)), 1.0)
+        members.setdefault((factor, decay), []).append(parameter)
     groups = [
-        {"params": decaying, "weight_decay": table.weight_decay},
-        {"params": others, "weight_decay": 0.0},
+        {"params": members[key], "rate_factor": key[0], "weight_decay": key[1]}
+        for key in sorted(members, reverse=True)
     ]
-    return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
-        lr=table.lr,
-        betas=(table.beta1, table.beta2),
-        eps=table.eps,
-        fused=True,
-    )
+    return torch.optim.AdamW(groups, lr=table.lr, betas=(table.beta1, table.beta2), eps=table.eps, fused=True)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Sets the learning rate of the coming update, times each group's own factor."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group["rate_factor"]
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:

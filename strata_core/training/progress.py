@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from strata_core.errors import DataError
-from strata_core.recipes.lm import LMRecipe
+from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.task import StepPlan
 
 TRAINER_FORMAT_VERSION = 1
@@ -44,12 +44,12 @@ class TrainerState:
     evaluations_without_gain: int = 0
     evaluation_pending: bool = False
 
-    def is_out_of_patience(self, recipe: LMRecipe) -> bool:
+    def is_out_of_patience(self, recipe: TrainingRecipe) -> bool:
         """Whether as many evaluations as the recipe allows brought no gain."""
         patience = recipe.evaluation.patience
         return patience > 0 and self.evaluations_without_gain >= patience
 
-    def is_over(self, recipe: LMRecipe) -> bool:
+    def is_over(self, recipe: TrainingRecipe) -> bool:
         """Whether nothing is left to do under that recipe."""
         done = self.progress.step >= recipe.run.max_steps or self.is_out_of_patience(recipe)
         return done and not self.evaluation_pending

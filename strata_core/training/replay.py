@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from strata_core.errors import DataError, DivergedError, RecipeError, UsageError
-from strata_core.manifest import MANIFEST_NAME, Manifest, verify
+from strata_core.manifest import verify
 from strata_core.observer import SILENT, Observer
-from strata_core.recipes.lm import LMRecipe
+from strata_core.recipes.tables import TrainingRecipe
 from strata_core.recipes.writing import dump_recipe
 from strata_core.training import worker
 from strata_core.training.checkpoint import LoadedCheckpoint, model_tensors
@@ -163,14 +163,12 @@ def _threads(count: int) -> Iterator[None]:
         torch.set_num_threads(present)
 
 
-def _with_corpus_found(run: RunFolder, recipe: LMRecipe) -> LMRecipe:
-    """The recipe with its corpus where it is now: as far from the run as it was, or where the recipe says."""
-    for parent in run.manifest.parents:
-        if parent.describes == "corpus" and parent.path is not None:
-            place = run.path / parent.path
-            if (place / MANIFEST_NAME).is_file() and Manifest.read(place).digest == parent.digest:
-                return recipe.model_copy(update={"corpus": recipe.corpus.model_copy(update={"path": place})})
-    return recipe
+def _with_corpus_found(run: RunFolder, recipe: TrainingRecipe) -> TrainingRecipe:
+    """The recipe with its corpus where it is now, or else where the recipe says."""
+    place = run.moved_corpus()
+    if place is None:
+        return recipe
+    return recipe.model_copy(update={"corpus": recipe.corpus.model_copy(update={"path": place})})
 
 
 def _check_corpus(run: RunFolder, session: Session, observer: Observer) -> None:

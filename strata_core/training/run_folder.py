@@ -16,10 +16,10 @@ from filelock import FileLock, Timeout
 
 from strata_core.errors import DataError, PlaceTakenError, UsageError
 from strata_core.files import folder_made_whole, storage_errors, write_file
-from strata_core.manifest import Manifest, Parent, hash_file
-from strata_core.recipes import load_recipe
+from strata_core.manifest import MANIFEST_NAME, Manifest, Parent, hash_file
+from strata_core.recipes import load_training_recipe
 from strata_core.recipes.changes import changed_keys, check_resumable
-from strata_core.recipes.lm import LMRecipe
+from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.checkpoint.folders import BEST, LATEST, step_folder_name, steps_in
 from strata_core.training.records import RecordLog
 
@@ -103,7 +103,7 @@ class RunFolder:
         """The run's manifest as it is on disk."""
         return Manifest.read(self.path / "manifest.json")
 
-    def recipe_with(self, overrides: Sequence[str]) -> tuple[LMRecipe, list[tuple[str, Any, Any]]]:
+    def recipe_with(self, overrides: Sequence[str]) -> tuple[TrainingRecipe, list[tuple[str, Any, Any]]]:
         """The run's settings, earlier changes included, with those of this session.
 
         Returns:
@@ -112,8 +112,8 @@ class RunFolder:
         Raises:
             RecipeError: a change would alter the past; all of them are listed.
         """
-        current = load_recipe(self._recipe_path, "lm")
-        changed = load_recipe(self._recipe_path, "lm", overrides)
+        current = load_training_recipe(self._recipe_path)
+        changed = load_training_recipe(self._recipe_path, overrides)
         return changed, check_resumable(current, changed)
 
     @property
@@ -136,20 +136,29 @@ class RunFolder:
         # An evaluation that is still to be done may have left its record, if a kill came before it was saved.
         self.evaluations.keep_up_to(step - 1 if evaluation_pending else step)
         if changes:
-            self._keep_changes(load_recipe(self._recipe_path, "lm"), changes)
+            self._keep_changes(load_training_recipe(self._recipe_path), changes)
             self.event("settings changed", step, changes={key: [old, new] for key, old, new in changes})
         self.event("environment", step, **environment)
         self.close(final=False)
 
-    def _keep_changes(self, current: LMRecipe, changes: list[tuple[str, Any, Any]]) -> None:
+    def _keep_changes(self, current: TrainingRecipe, changes: list[tuple[str, Any, Any]]) -> None:
         """Writes overrides.toml: a recipe that starts from the run's own and has what resumes have changed."""
-        original = load_recipe(self.path / RECIPE_NAME, "lm")
+        original = load_training_recipe(self.path / RECIPE_NAME)
         settings = {key: new for key, _, new in [*changed_keys(original, current), *changes]}
         tables: dict[str, Any] = {"base": RECIPE_NAME}
         for key, value in settings.items():
             table, _, name = key.partition(".")
             tables.setdefault(table, {})[name] = value
         write_file(self.path / OVERRIDES_NAME, tomli_w.dumps(tables).encode())
+
+    def moved_corpus(self) -> Path | None:
+        """The corpus as far from the run as it was when the run began; None where that very corpus is not there."""
+        for parent in self.manifest.parents:
+            if parent.describes == "corpus" and parent.path is not None:
+                place = self.path / parent.path
+                if (place / MANIFEST_NAME).is_file() and Manifest.read(place).digest == parent.digest:
+                    return place.resolve()
+        return None
 
     def as_parent(self) -> Parent:
         """This run as its checkpoints name it."""

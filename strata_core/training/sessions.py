@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from strata_core.errors import DataError, RecipeError
-from strata_core.recipes import load_recipe
+from strata_core.recipes import load_training_recipe
 from strata_core.recipes.changes import check_resumable
-from strata_core.recipes.lm import LMRecipe
+from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.run_folder import RECIPE_NAME, RunFolder
 
 
@@ -25,7 +25,7 @@ class TrainingSession:
     """
 
     first_step: int
-    recipe: LMRecipe
+    recipe: TrainingRecipe
     environment: Mapping[str, Any]
 
 
@@ -47,7 +47,7 @@ def sessions_between(run: RunFolder, from_step: int, to_step: int) -> list[Train
 
 
 def _recorded_sessions(run: RunFolder) -> list[TrainingSession]:
-    recipe = load_recipe(run.path / RECIPE_NAME, "lm")
+    recipe = load_training_recipe(run.path / RECIPE_NAME)
     found = [TrainingSession(0, recipe, _checked(run.manifest.record.get("environment"), run))]
     changes: dict[str, Any] = {}
     for event in run.events.read():
@@ -59,11 +59,11 @@ def _recorded_sessions(run: RunFolder) -> list[TrainingSession]:
     return found
 
 
-def _changed(recipe: LMRecipe, changes: Mapping[str, Any], run: RunFolder) -> LMRecipe:
+def _changed(recipe: TrainingRecipe, changes: Mapping[str, Any], run: RunFolder) -> TrainingRecipe:
     """The run's recipe with changed settings; numbers, texts and truth values are written the same in JSON and TOML."""
     overrides = [f"{key}={'' if value is None else json.dumps(value)}" for key, value in changes.items()]
     try:
-        changed = load_recipe(run.path / RECIPE_NAME, "lm", overrides)
+        changed = load_training_recipe(run.path / RECIPE_NAME, overrides)
         check_resumable(recipe, changed)
     except RecipeError as error:
         problems = "; ".join(error.problems)

@@ -15,10 +15,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from strata_core.errors import RecipeError
 from strata_core.randomness import derive_seed
-from strata_core.recipes.lm import LMRecipe
+from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.distributed import Ranks
 from strata_core.training.guard import UpdateGuard
-from strata_core.training.optimizer import build_optimizer, trainable_parameters
+from strata_core.training.optimizer import build_optimizer, set_rate, trainable_parameters
 from strata_core.training.precision import LossScale, Precision
 from strata_core.training.reduction import GradientTree, exact_hook, summing_hook
 from strata_core.training.task import Batch, StepPlan, Task
@@ -49,13 +49,19 @@ class TrainingStep:
     """
 
     def __init__(
-        self, task: Task, model: nn.Module, recipe: LMRecipe, device: torch.device, ranks: Ranks, precision: Precision
+        self,
+        task: Task,
+        model: nn.Module,
+        recipe: TrainingRecipe,
+        device: torch.device,
+        ranks: Ranks,
+        precision: Precision,
     ) -> None:
         self.model = model
         self.device = device
         self.ranks = ranks
         self.parameters = trainable_parameters(model)
-        self.optimizer = build_optimizer(self.parameters, recipe.optimizer)
+        self.optimizer = build_optimizer(self.parameters, recipe.optimizer, task.rate_factors)
         self.scale = LossScale(device, initial=recipe.run.initial_loss_scale, enabled=precision.effective == "fp16")
         self.guard = UpdateGuard(
             device,
@@ -150,8 +156,7 @@ class TrainingStep:
         if self._recipe.optimizer.grad_clip > 0:
             coefficient = torch.clamp(self._recipe.optimizer.grad_clip / (norm + 1e-6), max=1.0)
             torch._foreach_mul_(gradients, coefficient)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        set_rate(self.optimizer, rate)
         self.optimizer.found_inf = skipped  # type: ignore[attr-defined]
         self.optimizer.grad_scale = None  # type: ignore[attr-defined]
         self.optimizer.step()
@@ -159,7 +164,7 @@ class TrainingStep:
         return {"grad_norm": norm, "skipped": skipped, "halted": self.guard.halted}
 
 
-def micro_batches_per_rank(recipe: LMRecipe, ranks: Ranks) -> int:
+def micro_batches_per_rank(recipe: TrainingRecipe, ranks: Ranks) -> int:
     """How many micro-batches a rank computes in one step.
 
     Raises:

@@ -24,13 +24,13 @@ class StepPlan:
         micro_batches: what to fetch for each micro-batch, in the order of the global batch; opaque to the engine.
             Rank r of R takes the r-th of R equal consecutive parts.
         counts: for each loss, the number of things it is a sum over (tokens, arcs, roles, ...) in the whole global
-            batch.
+            batch; a sum of their weights where they have any.
         samples: examples in the global batch.
         tokens: tokens in the global batch.
     """
 
     micro_batches: Sequence[Any]
-    counts: Mapping[str, int]
+    counts: Mapping[str, float]
     samples: int
     tokens: int
 
@@ -59,6 +59,10 @@ class Task(Protocol):
     kind: str
     loss_weights: Mapping[str, float]
     """Weight of each loss; fixes the losses' names and order."""
+    rate_factors: Mapping[str, float]
+    """What the learning rate is multiplied by for parameters whose names begin so; 1 for all others."""
+    shapes_vary: bool
+    """Whether batches differ in size from step to step, so that a CPU's heap has more holes."""
     metric_directions: Mapping[str, str]
     """"min" or "max" for each metric of `evaluate` that can select the best checkpoint."""
 
@@ -82,6 +86,16 @@ class Task(Protocol):
 
     def evaluate(self, model: nn.Module, context: EvaluationContext) -> dict[str, float]:
         """Metrics on the validation split, the same on every rank and for any number of ranks."""
+
+    def report(self, model: nn.Module, split: str, context: EvaluationContext) -> dict[str, Any]:
+        """All there is to say of the model on the whole of a split: numbers, texts, dictionaries and lists of these.
+
+        A list of dictionaries is a table, one row each. A "confusion" among the outermost keys has such a table for
+        each kind of label; `strata evaluate` shows it on request.
+
+        Raises:
+            EvaluationStopped: a stop was requested meanwhile.
+        """
 
     def config(self) -> dict[str, Any]:
         """What config.json of a checkpoint holds: enough to build the model anew."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from torch import Tensor, nn
 
-from strata_core.errors import UsageError
+from strata_core.errors import RecipeError, UsageError
 from strata_core.manifest import Parent
+from strata_core.observer import SILENT, Observer
 from strata_core.training.checkpoint import (
     copy_tensors,
     load_checkpoint,
@@ -16,15 +18,30 @@ from strata_core.training.checkpoint import (
     read_tensors,
 )
 
+_PARTS = ("words.", "heads.", "predicate_memory.", "graph_object_memory.")
+"""What one model of text can have as a whole that another has not."""
 
-def load_weights(model: nn.Module, source: Path) -> list[Parent]:
+
+def load_weights(
+    model: nn.Module, source: Path, *, labels: Mapping[str, Sequence[str]] | None = None, observer: Observer = SILENT
+) -> list[Parent]:
     """Fills the model with the weights of a strata checkpoint, of a run's newest one, or of a safetensors file.
+
+    A part of a structured language model (word states, heads, either memory) that one of the two has not is left as it
+    is, or left aside: so a pure language model, or one without a graph-object memory, can be gone on from.
+
+    Args:
+        model: to fill.
+        source: where the weights are.
+        labels: of the corpus by kind, in the order of their numbers; None for a model without any.
+        observer: told which parts were not taken over.
 
     Returns:
         The checkpoint as a parent for the run's manifest; nothing for a plain file.
 
     Raises:
         UsageError: there is no such path.
+        RecipeError: the checkpoint's heads were trained for other labels.
         DataError: it is damaged, or its tensors are not the model's; the model keeps its own.
     """
     if not source.exists():
@@ -35,8 +52,36 @@ def load_weights(model: nn.Module, source: Path) -> list[Parent]:
         folder = newest_whole(source / "checkpoints")[0] if (source / "checkpoints").is_dir() else source
         checkpoint = load_checkpoint(folder, with_optimizer=False)
         weights = checkpoint.model
+        _check_labels(source, checkpoint.config.get("labels"), labels)
         parents.append(Parent("checkpoint", checkpoint.digest, str(folder)))
     else:
         weights = read_tensors(source)
-    copy_tensors(weights, model_tensors(model), source=str(source))
+    wanted = model_tensors(model)
+    for part in _PARTS:
+        here, there = (any(name.startswith(part) for name in tensors) for tensors in (wanted, weights))
+        if here != there:
+            weights, wanted = _without(weights, part), _without(wanted, part)
+            told = "is not in it and begins afresh" if here else "is left aside: this model has none"
+            observer.notice(f"run.warm_start {source}: {part[:-1]} {told}")
+    copy_tensors(weights, wanted, source=str(source))
     return parents
+
+
+def _without(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
+    return {name: tensor for name, tensor in tensors.items() if not name.startswith(part)}
+
+
+def _check_labels(
+    source: Path, theirs: Mapping[str, Sequence[str]] | None, ours: Mapping[str, Sequence[str]] | None
+) -> None:
+    if theirs is None or ours is None:
+        return
+    from strata_core.training.trained import config_differences
+
+    differences = config_differences({"labels": ours}, {"labels": theirs})
+    if differences:
+        raise RecipeError(
+            f"run.warm_start {source}: its heads were trained for other labels than the corpus has",
+            problems=tuple(differences),
+            hint="prepare the two corpora as one, or start without run.warm_start",
+        )

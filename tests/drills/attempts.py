@@ -15,7 +15,7 @@ import torch._inductor  # noqa: F401  (the first optimizer imports it: once here
 
 from strata_core.errors import EXIT_PREEMPTED, StrataError
 from strata_core.recipes import load_recipe
-from strata_core.training.launch import resume_run, train_lm
+from strata_core.training.launch import resume_run, train
 from strata_core.training.stop import StopRequests
 from tests.drills.forking import start_child, start_ranks, ticks, wait_for
 
@@ -36,7 +36,7 @@ def train_or_resume(recipe_path: Path, run: Path) -> int:
         if run.exists():
             result = resume_run(run, device="cpu", stop=stop)
         else:
-            result = train_lm(load_recipe(recipe_path, "lm"), run, device="cpu", stop=stop)
+            result = train(load_recipe(recipe_path, "lm"), run, device="cpu", stop=stop)
     except StrataError as error:
         print(f"rank {os.environ.get('RANK', 0)}: {error.message}", file=sys.stderr)
         return error.exit_code

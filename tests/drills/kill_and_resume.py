@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from strata_core.recipes import load_recipe
-from strata_core.training.launch import resume_run, train_lm
+from strata_core.training import launch
 from tests.drills.forking import KILLED, differences, in_child
 
 STEPS = 12
@@ -23,11 +23,11 @@ def main(folder: Path) -> dict[str, list[str]]:
     def train(name: str, *settings: str, stop_after: str | None = None) -> int:
         recipe = load_recipe(folder / "tiny.toml", "lm", [*CADENCE, *settings])
         environment = {"STRATA_FAULT_POINT": stop_after} if stop_after else {}
-        return in_child(lambda: train_lm(recipe, folder / name, device="cpu"), environment)
+        return in_child(lambda: launch.train(recipe, folder / name, device="cpu"), environment)
 
     def resume(name: str, stop_after: str | None = None) -> int:
         environment = {"STRATA_FAULT_POINT": stop_after} if stop_after else {}
-        return in_child(lambda: resume_run(folder / name, device="cpu"), environment)
+        return in_child(lambda: launch.resume_run(folder / name, device="cpu"), environment)
 
     outcome: dict[str, list[str]] = {}
     reference = folder / "undisturbed"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from strata_core.recipes import load_recipe
 from strata_core.training.language_model import LanguageModelTask
-from strata_core.training.launch import resume_run, train_lm
+from strata_core.training.launch import resume_run, train
 from tests.drills.attempts import said_beside
 from tests.drills.forking import KILLED, differences, in_ranks, records_without_timing
 from tests.strata_core.training.conftest import TINY, made_up_documents, write_byte_corpus
@@ -41,7 +41,7 @@ class Comparison:
         recipe_path = self._folder / "recipe.toml"
         recipe_path.write_text(f"[corpus]\npath = {str(self._corpus)!r}\n")
         recipe = load_recipe(recipe_path, "lm", [*SETTINGS, *settings])
-        return self._run(name, ranks, lambda run: train_lm(recipe, run, device="cpu"), stop_at)
+        return self._run(name, ranks, lambda run: train(recipe, run, device="cpu"), stop_at)
 
     def resume(self, name: str, ranks: int, stop_at: str | None = None) -> list[int | None]:
         """Goes on with a run."""

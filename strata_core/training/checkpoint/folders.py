@@ -7,6 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
+from strata_core.errors import UsageError
 from strata_core.files import sync_folder
 from strata_core.training.checkpoint.faults import fault_point
 
@@ -42,6 +43,21 @@ def linked_step(link: Path) -> int | None:
     if not link.is_symlink() or not link.exists():
         return None
     return step_of(os.path.basename(os.readlink(link)))
+
+
+def named_checkpoint(folder: Path, name: str) -> Path:
+    """The checkpoint that a person calls "best" or by its step's number.
+
+    Raises:
+        UsageError: another name, or no such checkpoint; the message says which there are.
+    """
+    if name != BEST and not name.isdecimal():
+        raise UsageError(f"--from {name}: must be latest, best or the number of a step")
+    chosen = folder / (BEST if name == BEST else step_folder_name(int(name)))
+    if not chosen.exists():
+        known = ", ".join(map(str, steps_in(folder)))
+        raise UsageError(f"{folder.parent} has no checkpoint {name}", hint=f"it has steps {known or 'none'}")
+    return chosen
 
 
 def put_in_place(partial: Path, final: Path) -> None:

@@ -61,6 +61,8 @@ class RowsTask:
     """
 
     kind = "rows"
+    rate_factors: Mapping[str, float] = {}
+    shapes_vary = False
     loss_weights: Mapping[str, float] = {"square": 1.0}
     metric_directions: Mapping[str, str] = {"square": "min"}
     features = 64

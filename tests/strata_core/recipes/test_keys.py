@@ -58,4 +58,4 @@ def test_the_json_schema_has_units_and_refuses_unknown_keys(kind):
     assert schema["additionalProperties"] is False
     if kind == "lm":
         assert schema["$defs"]["RunTable"]["properties"]["max_steps"]["unit"] == "steps"
-        assert "default" not in schema["$defs"]["ModelTable"]["properties"]["n_kv_heads"]
+        assert "default" not in schema["$defs"]["LMModelTable"]["properties"]["n_kv_heads"]

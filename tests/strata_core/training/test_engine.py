@@ -13,7 +13,7 @@ from strata_core.errors import DataError, DivergedError, PlaceTakenError, Recipe
 from strata_core.manifest import Manifest, verify
 from strata_core.training import language_model
 from strata_core.training.checkpoint import load_checkpoint
-from strata_core.training.launch import resume_run, train_lm
+from strata_core.training.launch import resume_run, train
 from strata_core.training.run_folder import RunFolder
 from strata_core.training.stop import StopRequests
 from tests.drills.forking import differences, records_without_timing
@@ -32,7 +32,7 @@ def undisturbed(module_folder, tiny_recipe):
     """A finished 12-step run, made once."""
     run = module_folder / "undisturbed"
     if not run.exists():
-        train_lm(tiny_recipe(*CADENCE), run, device="cpu")
+        train(tiny_recipe(*CADENCE), run, device="cpu")
     return run
 
 
@@ -64,17 +64,17 @@ def test_each_step_is_recorded_once_with_the_promised_keys(undisturbed):
 
 
 def test_the_last_step_is_recorded_whatever_the_cadence(tiny_recipe, tmp_path):
-    train_lm(tiny_recipe("run.log_every=5"), tmp_path / "run", device="cpu")
+    train(tiny_recipe("run.log_every=5"), tmp_path / "run", device="cpu")
     assert [record["step"] for record in records_without_timing(tmp_path / "run" / "metrics.jsonl")] == [5, 10, 12]
 
 
 def test_repeating_a_run_gives_the_same_bytes(undisturbed, tiny_recipe, tmp_path):
-    train_lm(tiny_recipe(*CADENCE), tmp_path / "again", device="cpu")
+    train(tiny_recipe(*CADENCE), tmp_path / "again", device="cpu")
     assert differences(tmp_path / "again", undisturbed, 12) == []
 
 
 def test_reading_ahead_changes_nothing(undisturbed, tiny_recipe, tmp_path):
-    train_lm(tiny_recipe(*CADENCE, "batch.num_workers=0"), tmp_path / "inline", device="cpu")
+    train(tiny_recipe(*CADENCE, "batch.num_workers=0"), tmp_path / "inline", device="cpu")
     changed = differences(tmp_path / "inline", undisturbed, 12)
     # The manifest names its run, whose recipe differs in this one setting.
     assert changed == ["step-00000012/manifest.json"]
@@ -82,7 +82,7 @@ def test_reading_ahead_changes_nothing(undisturbed, tiny_recipe, tmp_path):
 
 @pytest.mark.parametrize("settings", [("evaluation.every=0",), ("evaluation.every=3",), ("evaluation.batches=1",)])
 def test_evaluating_at_other_times_leaves_the_training_alone(undisturbed, tiny_recipe, tmp_path, settings):
-    train_lm(tiny_recipe(*CADENCE, *settings), tmp_path / "run", device="cpu")
+    train(tiny_recipe(*CADENCE, *settings), tmp_path / "run", device="cpu")
     changed = differences(tmp_path / "run", undisturbed, 12)
     assert not {"metrics.jsonl", "step-00000012/model.safetensors", "step-00000012/optimizer.safetensors"} & set(
         changed
@@ -90,7 +90,7 @@ def test_evaluating_at_other_times_leaves_the_training_alone(undisturbed, tiny_r
 
 
 def test_another_seed_is_another_run(undisturbed, tiny_recipe, tmp_path):
-    train_lm(tiny_recipe(*CADENCE, "run.seed=8"), tmp_path / "run", device="cpu")
+    train(tiny_recipe(*CADENCE, "run.seed=8"), tmp_path / "run", device="cpu")
     assert "metrics.jsonl" in differences(tmp_path / "run", undisturbed, 12)
 
 
@@ -101,7 +101,7 @@ def test_a_stop_request_saves_the_step_and_the_resumed_run_is_the_undisturbed_on
     stop = StopRequests()
     with monkeypatch.context() as patch:
         stop_after(step, language_model.LanguageModelTask, patch, stop)
-        result = train_lm(tiny_recipe(*CADENCE, "batch.num_workers=0"), tmp_path / "run", device="cpu", stop=stop)
+        result = train(tiny_recipe(*CADENCE, "batch.num_workers=0"), tmp_path / "run", device="cpu", stop=stop)
     assert result["stopped_because"] == "preempted"
     assert result["steps"] == step
     assert load_checkpoint(tmp_path / "run" / "checkpoints" / "latest").trainer["progress"]["step"] == step
@@ -114,8 +114,9 @@ def test_a_stop_request_saves_the_step_and_the_resumed_run_is_the_undisturbed_on
 
 
 def test_a_stop_during_an_evaluation_leaves_it_to_the_resumed_run(undisturbed, tiny_recipe, tmp_path, monkeypatch):
-    stop = StopRequests()
     evaluate = language_model.LanguageModelTask.evaluate
+
+    stop = StopRequests()
 
     def interrupted(self, model, context):
         stop.request("now")
@@ -123,7 +124,10 @@ def test_a_stop_during_an_evaluation_leaves_it_to_the_resumed_run(undisturbed, t
 
     with monkeypatch.context() as patch:
         patch.setattr(language_model.LanguageModelTask, "evaluate", interrupted)
-        result = train_lm(tiny_recipe(*CADENCE), tmp_path / "run", device="cpu", stop=stop)
+        result = train(tiny_recipe(*CADENCE), tmp_path / "run", device="cpu", stop=stop)
+        # The resumed run is stopped while it does that evaluation, and takes no step before it is done.
+        again = resume_run(tmp_path / "run", device="cpu", stop=(stop := StopRequests()))
+    assert (again["stopped_because"], again["steps"]) == ("preempted", 5)
     assert (result["stopped_because"], result["steps"]) == ("preempted", 5)
     assert records_without_timing(tmp_path / "run" / "evaluations.jsonl") == []
     # A resume that is killed between the evaluation's record and the checkpoint leaves the record behind.
@@ -178,7 +182,7 @@ def test_another_corpus_is_refused_with_both_digests(tiny_recipe, tmp_path, byte
     setting = f"corpus.path={str(corpus)!r}"
     stop = StopRequests()
     stop.request("at once")
-    train_lm(tiny_recipe(setting), tmp_path / "run", device="cpu", stop=stop)
+    train(tiny_recipe(setting), tmp_path / "run", device="cpu", stop=stop)
     old = Manifest.read(corpus).digest
     shutil.rmtree(corpus)
     write_byte_corpus(corpus, {"train": made_up_documents(25, seed=1), "val": made_up_documents(6, seed=2)})
@@ -191,7 +195,7 @@ def test_another_tokenizer_of_the_same_size_is_refused(tiny_recipe, tmp_path, by
     shutil.copytree(byte_corpus, corpus)
     stop = StopRequests()
     stop.request("at once")
-    train_lm(tiny_recipe(f"corpus.path={str(corpus)!r}"), tmp_path / "run", device="cpu", stop=stop)
+    train(tiny_recipe(f"corpus.path={str(corpus)!r}"), tmp_path / "run", device="cpu", stop=stop)
     (corpus / "tokenizer.json").write_text("[]\n")
     with pytest.raises((RecipeError, DataError), match=r"tokenizer\.json"):
         resume_run(tmp_path / "run", device="cpu")
@@ -265,7 +269,7 @@ def test_patience_counts_on_over_a_resume(tiny_recipe, tmp_path, monkeypatch, br
             stop_after(break_after, language_model.LanguageModelTask, patch, stop)
         # The stop is seen at the end of its step, before that step's evaluation: one more is asked for by the context.
         patch.setattr(language_model.LanguageModelTask, "stop", None, raising=False)
-        result = train_lm(recipe, tmp_path / "run", device="cpu", stop=stop)
+        result = train(recipe, tmp_path / "run", device="cpu", stop=stop)
     if break_after:
         assert result["stopped_because"] == "preempted"
         result = resume_run(tmp_path / "run", device="cpu")
@@ -278,7 +282,7 @@ def test_patience_counts_on_over_a_resume(tiny_recipe, tmp_path, monkeypatch, br
 
 def test_a_nan_evaluation_is_no_gain(tiny_recipe, tmp_path, monkeypatch):
     scripted_evaluations(monkeypatch, [3.0, math.nan, 2.9] + [2.8] * 9)
-    result = train_lm(tiny_recipe("evaluation.every=1"), tmp_path / "run", device="cpu")
+    result = train(tiny_recipe("evaluation.every=1"), tmp_path / "run", device="cpu")
     assert result["best"]["step"] == 4
     records = (tmp_path / "run" / "evaluations.jsonl").read_text()
     assert "NaN" not in records and '"loss": null' in records
@@ -287,7 +291,7 @@ def test_a_nan_evaluation_is_no_gain(tiny_recipe, tmp_path, monkeypatch):
 def test_a_run_that_diverges_stops_with_its_last_good_checkpoint(tiny_recipe, tmp_path):
     recipe = tiny_recipe("optimizer.lr=1e30", "optimizer.min_lr=1e29", "checkpoint.every=1", "checkpoint.keep_last=20")
     with pytest.raises(DivergedError, match=r"step \d+.*loss.*learning rate.*samples") as caught:
-        train_lm(recipe, tmp_path / "run", device="cpu")
+        train(recipe, tmp_path / "run", device="cpu")
     assert caught.value.exit_code == 7
     checkpoints = sorted((tmp_path / "run" / "checkpoints").glob("step-*"))
     assert checkpoints
@@ -300,7 +304,7 @@ def test_a_run_that_diverges_stops_with_its_last_good_checkpoint(tiny_recipe, tm
 
 def test_overflows_under_fp16_are_skipped_and_counted(tiny_recipe, tmp_path):
     recipe = tiny_recipe("run.precision='fp16'", "run.force_precision=true", "run.initial_loss_scale=1.099511627776e12")
-    result = train_lm(recipe, tmp_path / "run", device="cpu")
+    result = train(recipe, tmp_path / "run", device="cpu")
     trainer = load_checkpoint(result["checkpoint"]).trainer
     skipped = [e for e in records_without_timing(tmp_path / "run" / "events.jsonl") if e["event"] == "skipped update"]
     assert trainer["guard"]["nonfinite"] == len(skipped) > 0
@@ -310,7 +314,7 @@ def test_overflows_under_fp16_are_skipped_and_counted(tiny_recipe, tmp_path):
 
 
 def test_low_precision_on_a_cpu_is_recorded_as_what_it_is(tiny_recipe, tmp_path):
-    train_lm(tiny_recipe("run.precision='bf16'", "run.max_steps=3"), tmp_path / "run", device="cpu")
+    train(tiny_recipe("run.precision='bf16'", "run.max_steps=3"), tmp_path / "run", device="cpu")
     assert RunFolder(tmp_path / "run").manifest.record["precision"] == {"asked": "bf16", "effective": "fp32"}
 
 
@@ -327,7 +331,7 @@ def test_the_record_names_what_the_run_was_made_from(undisturbed, byte_corpus):
 def test_a_place_that_is_taken_is_left_alone(undisturbed, tiny_recipe):
     before = contents(undisturbed)
     with pytest.raises(PlaceTakenError):
-        train_lm(tiny_recipe(), undisturbed, device="cpu")
+        train(tiny_recipe(), undisturbed, device="cpu")
     assert contents(undisturbed) == before
 
 
@@ -348,7 +352,7 @@ def test_a_recipe_that_does_not_go_with_its_corpus_is_refused_with_the_numbers(
     tiny_recipe, tmp_path, settings, numbers
 ):
     with pytest.raises(RecipeError) as caught:
-        train_lm(tiny_recipe(*settings), tmp_path / "run", device="cpu")
+        train(tiny_recipe(*settings), tmp_path / "run", device="cpu")
     assert all(number in caught.value.message for number in numbers)
     assert not (tmp_path / "run").exists()
 
@@ -356,7 +360,7 @@ def test_a_recipe_that_does_not_go_with_its_corpus_is_refused_with_the_numbers(
 def test_an_evaluation_without_a_validation_split_is_refused(tiny_recipe, tmp_path):
     corpus = write_byte_corpus(tmp_path / "corpus", {"train": made_up_documents(24, seed=1)})
     with pytest.raises(RecipeError, match="no validation split"):
-        train_lm(tiny_recipe(f"corpus.path={str(corpus)!r}", "evaluation.every=2"), tmp_path / "run", device="cpu")
+        train(tiny_recipe(f"corpus.path={str(corpus)!r}", "evaluation.every=2"), tmp_path / "run", device="cpu")
 
 
 def test_a_token_outside_the_vocabulary_is_named_with_shard_and_offset(tiny_recipe, tmp_path, byte_corpus):
@@ -367,7 +371,7 @@ def test_a_token_outside_the_vocabulary_is_named_with_shard_and_offset(tiny_reci
     data[400:402] = b"\xff\xff"
     shard.write_bytes(bytes(data))
     with pytest.raises(DataError, match=r"train-00000\.bin.*offset 200.*65535.*257"):
-        train_lm(tiny_recipe(f"corpus.path={str(corpus)!r}"), tmp_path / "run", device="cpu")
+        train(tiny_recipe(f"corpus.path={str(corpus)!r}"), tmp_path / "run", device="cpu")
 
 
 def test_a_warm_start_begins_with_the_other_runs_weights(undisturbed, tiny_recipe, tmp_path):
@@ -375,7 +379,7 @@ def test_a_warm_start_begins_with_the_other_runs_weights(undisturbed, tiny_recip
     stop = StopRequests()
     recipe = tiny_recipe(f"run.warm_start={str(undisturbed)!r}", "optimizer.lr=1e-30", "optimizer.min_lr=1e-31")
     stop.request("one step is enough")
-    result = train_lm(recipe, tmp_path / "run", device="cpu", stop=stop)
+    result = train(recipe, tmp_path / "run", device="cpu", stop=stop)
     loaded = load_checkpoint(result["checkpoint"])
     for name, tensor in source.model.items():
         torch.testing.assert_close(loaded.model[name], tensor, rtol=1e-6, atol=0)
@@ -386,13 +390,13 @@ def test_a_warm_start_begins_with_the_other_runs_weights(undisturbed, tiny_recip
 def test_a_warm_start_from_another_models_weights_is_refused(undisturbed, tiny_recipe, tmp_path):
     recipe = tiny_recipe(f"run.warm_start={str(undisturbed)!r}", "model.n_layers=3")
     with pytest.raises(DataError, match=r"blocks\.2"):
-        train_lm(recipe, tmp_path / "run", device="cpu")
+        train(recipe, tmp_path / "run", device="cpu")
     assert not (tmp_path / "run").exists()
 
 
 def test_keeping_one_checkpoint_keeps_the_newest_and_the_best(tiny_recipe, tmp_path, monkeypatch):
     scripted_evaluations(monkeypatch, [3.0, 2.0] + [2.5] * 10)
-    train_lm(
+    train(
         tiny_recipe("evaluation.every=1", "checkpoint.every=1", "checkpoint.keep_last=1"), tmp_path / "r", device="cpu"
     )
     kept = sorted(path.name for path in (tmp_path / "r" / "checkpoints").glob("step-*"))
@@ -402,7 +406,7 @@ def test_keeping_one_checkpoint_keeps_the_newest_and_the_best(tiny_recipe, tmp_p
 
 
 def test_deterministic_kernels_are_asked_for_and_recorded(tiny_recipe, tmp_path):
-    train_lm(tiny_recipe("run.deterministic=true", "run.max_steps=3"), tmp_path / "run", device="cpu")
+    train(tiny_recipe("run.deterministic=true", "run.max_steps=3"), tmp_path / "run", device="cpu")
     determinism = RunFolder(tmp_path / "run").manifest.record["environment"]["determinism"]
     assert determinism["asked"] and determinism["obtained"]
     assert not torch.are_deterministic_algorithms_enabled()

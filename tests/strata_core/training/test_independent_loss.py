@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from strata_core.training.launch import train_lm
+from strata_core.training.launch import train
 from tests.strata_core.training.numpy_language_model import validation_loss
 
 
@@ -13,7 +13,7 @@ def test_the_reported_validation_loss_is_that_of_an_independent_implementation(
     tiny_recipe, tmp_path, byte_corpus, settings
 ):
     recipe = tiny_recipe("evaluation.every=12", "model.d_model=32", *settings)
-    result = train_lm(recipe, tmp_path / "run", device="cpu")
+    result = train(recipe, tmp_path / "run", device="cpu")
     reported = json.loads((tmp_path / "run" / "evaluations.jsonl").read_text())
     loss, bits_per_byte = validation_loss(tmp_path / "run" / "checkpoints" / "latest", byte_corpus, seq_len=32)
     assert reported["loss"] == pytest.approx(loss, rel=1e-5)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from strata_core.errors import DataError
-from strata_core.recipes.lm import OptimizerTable
+from strata_core.recipes.tables import OptimizerTable
 from strata_core.training.optimizer import (
     build_optimizer,
     decays,

@@ -15,7 +15,7 @@ from strata_core.errors import DataError, UsageError
 from strata_core.manifest import Manifest, hash_file, hash_files, verify
 from strata_core.observer import Observer
 from strata_core.training import language_model
-from strata_core.training.launch import resume_run, train_lm
+from strata_core.training.launch import resume_run, train
 from strata_core.training.replay import ROUNDING_TOLERANCE, replay
 from strata_core.training.run_folder import RunFolder
 from strata_core.training.stop import StopRequests
@@ -43,7 +43,7 @@ def honest(module_folder, tiny_recipe):
     """A finished 12-step run with checkpoints at 4, 5 (best), 8, 10 (best) and 12, made once."""
     run = module_folder / "honest"
     if not run.exists():
-        train_lm(tiny_recipe(*CADENCE), run, device="cpu")
+        train(tiny_recipe(*CADENCE), run, device="cpu")
     return run
 
 
@@ -127,7 +127,7 @@ def test_a_stopped_run_comes_out_equal_and_so_does_it_when_it_has_gone_on(tiny_r
     stop = StopRequests()
     with monkeypatch.context() as patch:
         stop_in_step(7, patch, stop)
-        assert train_lm(tiny_recipe(*CADENCE), tmp_path / "run", device="cpu", stop=stop)["steps"] == 7
+        assert train(tiny_recipe(*CADENCE), tmp_path / "run", device="cpu", stop=stop)["steps"] == 7
     assert replay(tmp_path / "run").to_step == 7
     assert replay(tmp_path / "run").equal
     resume_run(tmp_path / "run", device="cpu")
@@ -145,7 +145,7 @@ def test_a_run_stopped_in_an_evaluation_comes_out_equal(tiny_recipe, tmp_path, m
 
     with monkeypatch.context() as patch:
         patch.setattr(language_model.LanguageModelTask, "evaluate", interrupted)
-        train_lm(tiny_recipe(*CADENCE), tmp_path / "run", device="cpu", stop=stop)
+        train(tiny_recipe(*CADENCE), tmp_path / "run", device="cpu", stop=stop)
     trainer = json.loads((checkpoint(tmp_path / "run", 5) / "trainer.json").read_text())
     assert trainer["evaluation_pending"]
     outcome = replay(tmp_path / "run")
@@ -157,7 +157,7 @@ def test_a_run_stopped_in_an_evaluation_comes_out_equal(tiny_recipe, tmp_path, m
 def test_settings_are_those_that_applied_at_each_step(tiny_recipe, tmp_path):
     # Step 12 was the last one and was evaluated for that; steps from there on are evaluated more often.
     run = tmp_path / "run"
-    train_lm(tiny_recipe(*CADENCE), run, device="cpu")
+    train(tiny_recipe(*CADENCE), run, device="cpu")
     resume_run(run, overrides=["run.max_steps=15", "evaluation.every=7", "checkpoint.every=100"], device="cpu")
     shutil.rmtree(checkpoint(run, 12))
     RunFolder(run).drop_checkpoint(checkpoint(run, 12))
@@ -178,7 +178,7 @@ def test_a_warm_start_is_replayed_from_the_same_weights(honest, tiny_recipe, tmp
     source = tmp_path / "source"
     shutil.copytree(honest, source, symlinks=True)
     run = tmp_path / "run"
-    train_lm(tiny_recipe(*CADENCE, f"run.warm_start={str(source)!r}", "run.max_steps=3"), run, device="cpu")
+    train(tiny_recipe(*CADENCE, f"run.warm_start={str(source)!r}", "run.max_steps=3"), run, device="cpu")
     assert replay(run).equal
     shutil.rmtree(source)
     with pytest.raises(DataError, match=r"cannot be replayed here.*warm_start"):
@@ -332,7 +332,7 @@ def test_a_device_that_is_not_here_is_no_verdict(forged):
 def run_with_own_corpus(folder, byte_corpus, tiny_recipe):
     shutil.copytree(byte_corpus, folder / "corpus")
     settings = (*CADENCE, f"corpus.path={str(folder / 'corpus')!r}", "run.max_steps=5")
-    train_lm(tiny_recipe(*settings), folder / "run", device="cpu")
+    train(tiny_recipe(*settings), folder / "run", device="cpu")
 
 
 def test_a_corpus_that_moved_together_with_the_run_is_found(tmp_path, byte_corpus, tiny_recipe):
