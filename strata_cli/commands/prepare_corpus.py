@@ -1,4 +1,4 @@
-"""`strata prepare-corpus`: text and annotated sentences into a corpus directory."""
+"""`strata prepare-corpus`: text, annotated sentences or graphs into a corpus directory."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from strata_cli.commands.prepare_graphs import GRAPH_OPTIONS, option_name, prepare_graphs
 from strata_cli.display.figures import bytes_text, count_text
 from strata_cli.display.output import write_json, write_text
 from strata_cli.display.progress import shown_progress
@@ -26,58 +27,62 @@ _COUNT_NAMES = {"tokens": "sentence_tokens"}
 
 
 def prepare_corpus(
-    inputs: Sequence[str | Path],
-    *,
-    out: str | Path,
-    sample: str | None = None,
-    sample_sentences: int | None = None,
-    sample_seed: int | None = None,
-    roles: Sequence[str | Path] | None = None,
-    vocab_size: int | None = None,
-    tokenizer: str | Path | None = None,
-    text_key: str | None = None,
-    format: str | None = None,
-    val_fraction: float | None = None,
-    shard_tokens: int | None = None,
-    on_error: str | None = None,
-    workers: int | None = None,
-    backend: str | None = None,
-    json_output: bool = False,
-    quiet: bool = False,
+    inputs: Sequence[str | Path], *, out: str | Path, options: Mapping[str, Any], json_output: bool, quiet: bool
 ) -> int:
-    """Prepares a corpus, shows progress and the result, and returns the exit code. None stands for the default."""
+    """Prepares a corpus, shows progress and the result, and returns the exit code.
+
+    Args:
+        inputs: files and folders, and "-" for standard input.
+        out: the directory to make.
+        options: the command's other options by name, as recipes call them; None stands for the default.
+        json_output: whether the result is one JSON object.
+        quiet: whether only warnings and errors are shown.
+    """
+    from strata_core.corpus.graph_inputs import find_graph_input
+    from strata_core.corpus.sources.samples import GRAPH_SAMPLES
+
+    given = {name: value for name, value in options.items() if value is not None}
+    sample = given.pop("sample", None)
+    if sample is not None and inputs:
+        raise UsageError("both inputs and a sample are given", hint="leave one of them out")
+    graphs = sample if sample in GRAPH_SAMPLES else find_graph_input(inputs, given.get("format", "auto"))
+    if graphs is not None:
+        return prepare_graphs(graphs, expand_path(out), given, json_output=json_output, quiet=quiet)
+    return _prepare_text(inputs, sample, expand_path(out), given, json_output=json_output, quiet=quiet)
+
+
+def _prepare_text(
+    inputs: Sequence[str | Path],
+    sample: str | None,
+    out: Path,
+    given: Mapping[str, Any],
+    *,
+    json_output: bool,
+    quiet: bool,
+) -> int:
     from strata_core.corpus import preparation
     from strata_core.corpus.preparation_settings import PreparationSettings
 
-    if sample is not None and inputs:
-        raise UsageError("both inputs and a sample are given", hint="leave one of them out")
-    if tokenizer is not None and vocab_size is not None:
+    for_graphs = [option_name(name) for name in GRAPH_OPTIONS if name in given]
+    if for_graphs:
+        raise UsageError(f"{', '.join(for_graphs)}: for corpora of graphs, and these are none", hint="see --format")
+    if "tokenizer" in given and "vocab_size" in given:
         raise UsageError(
             "both a tokenizer and a vocabulary size are given",
             hint="a tokenizer that is given has its own size: leave --vocab-size out",
         )
-    given: dict[str, Any] = {
-        "vocab_size": vocab_size,
-        "tokenizer": expand_path(tokenizer) if tokenizer is not None else None,
-        "text_key": text_key,
-        "format": format,
-        "roles": tuple(roles) if roles is not None else None,
-        "sample_sentences": sample_sentences,
-        "sample_seed": sample_seed,
-        "val_fraction": val_fraction,
-        "shard_tokens": shard_tokens,
-        "on_error": on_error,
-        "workers": workers,
-        "backend": backend,
-    }
-    settings = PreparationSettings(**{name: value for name, value in given.items() if value is not None})
-    folder = expand_path(out)
+    texts = dict(given)
+    if "tokenizer" in texts:
+        texts["tokenizer"] = expand_path(texts["tokenizer"])
+    if "roles" in texts:
+        texts["roles"] = tuple(texts["roles"])
+    settings = PreparationSettings(**texts)
     with shown_progress(quiet=quiet) as observer:
         if sample is not None:
-            prepared = preparation.prepare_sample(sample, folder, settings, observer=observer)
+            prepared = preparation.prepare_sample(sample, out, settings, observer=observer)
         else:
             prepared = preparation.prepare_corpus(
-                inputs, folder, settings, standard_input=sys.stdin.buffer if sys.stdin else None, observer=observer
+                inputs, out, settings, standard_input=sys.stdin.buffer if sys.stdin else None, observer=observer
             )
     if json_output:
         write_json(_result(prepared))

@@ -174,7 +174,10 @@ class CorpusInfo:
             )
         kind = found.take("kind", str)
         if kind not in KINDS:
-            raise DataError(f"{path}: kind is {kind!r}; this program reads corpora of kind {' or '.join(KINDS)}")
+            raise DataError(
+                f"{path}: kind is {kind!r}, which is not {' or '.join(KINDS)}",
+                hint="strata train-lm takes corpora of text, strata train-graph those of graphs",
+            )
         dtype = found.take("dtype", str)
         if dtype not in DTYPES:
             raise DataError(f"{path}: dtype is {dtype!r}, not one of {', '.join(DTYPES)}")

@@ -24,7 +24,7 @@ class GraphCorpusInfo:
     """The content of `corpus.json`. Nothing in it depends on the clock or the machine.
 
     Attributes:
-        origin: "reasoning", "triples" or "clutrr".
+        origin: "reasoning", "triples", "clutrr" or "graphs".
         splits: for each split, how many graphs, nodes, edges, examples, answers and paths it has.
         relations, node_types, entities, targets: how many names of each there are (names.json).
         generator: version and settings of generated examples; empty for others.
@@ -86,6 +86,10 @@ class GraphCorpus:
     info: GraphCorpusInfo
     names: GraphNames
     digest: str
+
+    @property
+    def tokenizer_path(self) -> None:
+        """There is no text, and so no tokenizer."""
 
     def split(self, name: str) -> GraphReader:
         """The graphs and examples of one of `info.splits`.

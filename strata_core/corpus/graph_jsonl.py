@@ -22,7 +22,9 @@ from strata_core.corpus.graph_example import Branch, Edge, GraphExample, Mode, Q
 from strata_core.corpus.graph_names import GraphNames
 from strata_core.errors import DataError
 
-_BACKWARDS = "^-1"
+BACKWARDS = "^-1"
+"""Behind the name of a relation in a step of a query: walked backwards."""
+
 _SHOWN_FAULTS = 20
 _LARGEST_GRAPH = 1 << 24
 
@@ -66,11 +68,19 @@ def read_graph_lines(
         yield read
 
 
+def record_of(line: bytes) -> dict[str, Any] | None:
+    """The JSON object on a line, a byte order mark before it left out; None where there is none."""
+    try:
+        return _json_object(line.removeprefix(codecs.BOM_UTF8))
+    except _Refused:
+        return None
+
+
 def refuse_faults(faults: list[GraphFault]) -> None:
     """Strict reading: there may be no fault.
 
     Raises:
-        DataError: names every example with a fault, up to 20 of them.
+        DataError: its problems name every example with a fault, up to 20 of them.
     """
     if not faults:
         return
@@ -78,7 +88,7 @@ def refuse_faults(faults: list[GraphFault]) -> None:
     if len(faults) > _SHOWN_FAULTS:
         shown.append(f"and {len(faults) - _SHOWN_FAULTS:,} more")
     count = "1 example cannot" if len(faults) == 1 else f"{len(faults):,} examples cannot"
-    raise DataError("\n".join([f"{count} be used:", *shown]), hint="correct them, or leave them out")
+    raise DataError(f"{count} be used", problems=tuple(shown), hint="correct them, or leave them out")
 
 
 class _Refused(Exception):
@@ -159,8 +169,8 @@ class _Parser:
         return Branch(_integer(value.get("start"), "start"), tuple(map(self._step, _list(value, "steps", ()))))
 
     def _step(self, value: Any) -> int:
-        if isinstance(value, str) and value not in self._relations and value.endswith(_BACKWARDS):
-            forwards = _named(value.removesuffix(_BACKWARDS), self._relations, "relation")
+        if isinstance(value, str) and value not in self._relations and value.endswith(BACKWARDS):
+            forwards = _named(value.removesuffix(BACKWARDS), self._relations, "relation")
             return forwards + len(self._names.relations)
         return _named(value, self._relations, "relation")
 

@@ -1,17 +1,14 @@
-"""Corpora of graphs: generated, from triples, or from CLUTRR; each made aside and renamed when it is whole."""
+"""Corpora of graphs: generated, from triples, CLUTRR or JSON Lines; each made aside and renamed when it is whole."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from strata_core.corpus.clutrr import Kinship, clutrr_files, clutrr_names, kinship_examples, read_clutrr
 from strata_core.corpus.flat_arrays import json_bytes
-from strata_core.corpus.format import TRAIN, VAL, SourceInfo
+from strata_core.corpus.format import TRAIN, VAL
 from strata_core.corpus.generators.reasoning import (
     GENERATOR_VERSION,
     NAMES,
@@ -20,31 +17,99 @@ from strata_core.corpus.generators.reasoning import (
     reasoning_examples,
 )
 from strata_core.corpus.generators.reasoning_report import reasoning_report
-from strata_core.corpus.graph_corpus import GraphCorpusInfo
-from strata_core.corpus.graph_example import GraphExample
+from strata_core.corpus.graph_inputs import CLUTRR, TRIPLES, GraphInput
+from strata_core.corpus.graph_jsonl_preparation import prepare_graph_lines_corpus
 from strata_core.corpus.graph_layout import GRAPHS_FOLDER
-from strata_core.corpus.graph_names import GraphNames
+from strata_core.corpus.graph_output import (
+    GRAPH_VAL_FRACTION,
+    PreparedGraphs,
+    check_val_fraction,
+    counted_stage,
+    finish_corpus,
+    source_info,
+    split_by_id,
+)
 from strata_core.corpus.graph_reading import GraphReader
 from strata_core.corpus.graph_triples import SPLIT_NAMES, triples_names, write_triples_split
 from strata_core.corpus.graph_writing import write_examples
-from strata_core.corpus.stage import Stage
+from strata_core.corpus.sources.samples import GRAPH_SAMPLES
 from strata_core.corpus.triples import Triples, read_triples
 from strata_core.errors import DataError, UsageError
 from strata_core.files import folder_made_whole, write_file
-from strata_core.manifest import Manifest, hash_file, hash_files
 from strata_core.observer import SILENT, Observer
-from strata_core.randomness import derive_seed
 
 REPORT_JSON = "report.json"
 
+_Value = TypeVar("_Value")
+
 
 @dataclass(frozen=True)
-class PreparedGraphs:
-    """A corpus of graphs that has been made: its directory, its `corpus.json`, the digest of its manifest."""
+class GraphSettings:
+    """How a corpus of graphs is made; None stands for the default of what it is made from.
 
-    path: Path
-    info: GraphCorpusInfo
-    digest: str
+    Attributes:
+        columns: order of "head", "relation" and "tail" in files of triples.
+        val_fraction: share of the training examples held out, where there is no split for validation.
+        on_error: "stop" at bad examples or "skip" them, in JSON Lines.
+        sample_seed, sample_examples, sample_eval_examples, sample_longest_hops, sample_doubtful_share: of generated
+            examples: seed, how many to train on, how many in each other split, hops of the longest training query,
+            share around a doubtful link.
+    """
+
+    columns: tuple[str, ...] | None = None
+    val_fraction: float | None = None
+    on_error: str = "stop"
+    sample_seed: int | None = None
+    sample_examples: int | None = None
+    sample_eval_examples: int | None = None
+    sample_longest_hops: int | None = None
+    sample_doubtful_share: float | None = None
+
+    def reasoning(self) -> ReasoningSettings:
+        """The settings of the generator."""
+        default = ReasoningSettings()
+        return ReasoningSettings(
+            seed=_first(self.sample_seed, default.seed),
+            longest_hops=_first(self.sample_longest_hops, default.longest_hops),
+            doubtful_share=_first(self.sample_doubtful_share, default.doubtful_share),
+            n_examples={
+                split: _first(self.sample_examples if split == TRAIN else self.sample_eval_examples, count)
+                for split, count in default.n_examples.items()
+            },
+        )
+
+
+def prepare_graphs(
+    source: GraphInput, out: Path, settings: GraphSettings | None = None, *, observer: Observer = SILENT
+) -> PreparedGraphs:
+    """Makes a corpus of whatever holds graphs.
+
+    Raises:
+        UsageError, DataError, PlaceTakenError, StorageError: as the functions for each format.
+    """
+    settings = settings or GraphSettings()
+    val_fraction = _first(settings.val_fraction, GRAPH_VAL_FRACTION)
+    if source.format == TRIPLES:
+        return prepare_triples_corpus(source.path, out, columns=settings.columns, observer=observer)
+    if source.format == CLUTRR:
+        return prepare_clutrr_corpus(source.path, out, val_fraction=val_fraction, observer=observer)
+    return prepare_graph_lines_corpus(
+        source.path, out, val_fraction=val_fraction, on_error=settings.on_error, observer=observer
+    )
+
+
+def prepare_graph_sample(
+    name: str, out: Path, settings: GraphSettings | None = None, *, observer: Observer = SILENT
+) -> PreparedGraphs:
+    """Makes a corpus of one of GRAPH_SAMPLES.
+
+    Raises:
+        UsageError: no sample has that name, or settings that cannot be.
+        PlaceTakenError, StorageError: as `prepare_reasoning_corpus`.
+    """
+    if name not in GRAPH_SAMPLES:
+        raise UsageError(f"there is no sample {name!r}", hint=f"samples of graphs: {', '.join(GRAPH_SAMPLES)}")
+    return prepare_reasoning_corpus(out, (settings or GraphSettings()).reasoning(), observer=observer)
 
 
 def prepare_reasoning_corpus(
@@ -62,15 +127,17 @@ def prepare_reasoning_corpus(
     wanted = [split for split in SPLITS if split in settings.n_examples]
     with folder_made_whole(out) as folder:
         for split in wanted:
-            with _stage(observer, f"generating {split}", settings.n_examples[split]) as counted:
+            with counted_stage(observer, f"generating {split}", settings.n_examples[split]) as counted:
                 examples = counted(reasoning_examples(settings, split))
                 write_examples(folder / GRAPHS_FOLDER / split, examples, NAMES)
-        observer.stage_started("judging baselines", None, "examples")
+        n_examples = sum(settings.n_examples.values())
+        observer.stage_started("judging baselines", n_examples, "examples")
         readers = {split: GraphReader(folder / GRAPHS_FOLDER / split) for split in wanted}
         write_file(folder / REPORT_JSON, json_bytes(reasoning_report(readers, NAMES)))
+        observer.stage_advanced(n_examples)
         observer.stage_finished()
         generator = {"version": GENERATOR_VERSION, **asdict(settings)}
-        return _finished(folder, out, "reasoning", wanted, NAMES, generator=generator)
+        return finish_corpus(folder, out, "reasoning", wanted, NAMES, generator=generator)
 
 
 def prepare_triples_corpus(
@@ -90,7 +157,10 @@ def prepare_triples_corpus(
         PlaceTakenError: `out` exists.
         StorageError: the file system refused.
     """
+    observer.stage_started("reading triples", None, "triples")
     triples = read_triples(source, columns=columns)
+    observer.stage_advanced(sum(map(len, triples.splits.values())))
+    observer.stage_finished()
     names = triples_names(triples)
     with folder_made_whole(out) as folder:
         for split, name in SPLIT_NAMES.items():
@@ -101,16 +171,14 @@ def prepare_triples_corpus(
             "unseen_entities": triples.unseen_entities,
             "unseen_relations": triples.unseen_relations,
         }
-        sources = [_source(path) for path in triples.files]
-        made = _finished(
-            folder, out, "triples", SPLIT_NAMES.values(), names, findings=findings, sources=sources
-        )
+        sources = [source_info(path) for path in triples.files]
+        made = finish_corpus(folder, out, "triples", SPLIT_NAMES.values(), names, findings=findings, sources=sources)
     _tell_of_triples(triples, observer)
     return made
 
 
 def prepare_clutrr_corpus(
-    source: Path, out: Path, *, val_fraction: float = 0.05, observer: Observer = SILENT
+    source: Path, out: Path, *, val_fraction: float = GRAPH_VAL_FRACTION, observer: Observer = SILENT
 ) -> PreparedGraphs:
     """Makes a corpus of a folder of CLUTRR: "train", a "val" held out from it, and "test-02" and so on by hops.
 
@@ -126,8 +194,7 @@ def prepare_clutrr_corpus(
         PlaceTakenError: `out` exists.
         StorageError: the file system refused.
     """
-    if not 0 <= val_fraction < 1:
-        raise UsageError(f"a validation share of {val_fraction} cannot be", hint="it is from 0 up to below 1")
+    check_val_fraction(val_fraction)
     files = clutrr_files(source)
     splits = {split: _read_kinships(path) for split, path in files.items()}
     names = clutrr_names(splits[TRAIN])
@@ -136,10 +203,14 @@ def prepare_clutrr_corpus(
         raise DataError(f"{files[TRAIN]}: no examples to train on")
     with folder_made_whole(out) as folder:
         for split, kinships in splits.items():
-            with _stage(observer, f"writing {split}", len(kinships)) as counted:
+            with counted_stage(observer, f"writing {split}", len(kinships)) as counted:
                 write_examples(folder / GRAPHS_FOLDER / split, counted(kinship_examples(kinships, names)), names)
-        sources = [_source(path) for path in files.values()]
-        return _finished(folder, out, "clutrr", splits, names, sources=sources)
+        sources = [source_info(path) for path in files.values()]
+        return finish_corpus(folder, out, "clutrr", splits, names, sources=sources)
+
+
+def _first(given: _Value | None, default: _Value) -> _Value:
+    return default if given is None else given
 
 
 def _read_kinships(path: Path) -> list[Kinship]:
@@ -153,63 +224,8 @@ def _read_kinships(path: Path) -> list[Kinship]:
 def _with_val(kinships: list[Kinship], val_fraction: float) -> dict[str, list[Kinship]]:
     splits: dict[str, list[Kinship]] = {TRAIN: [], VAL: []}
     for kinship in kinships:
-        place = derive_seed(0, f"validation {kinship.id}") / 2.0**63
-        splits[VAL if place < val_fraction else TRAIN].append(kinship)
+        splits[split_by_id(kinship.id, val_fraction)].append(kinship)
     return splits
-
-
-@contextmanager
-def _stage(
-    observer: Observer, name: str, total: int
-) -> Iterator[Callable[[Iterable[GraphExample]], Iterator[GraphExample]]]:
-    """A stage of so many examples; gives a function that counts those that pass."""
-    observer.stage_started(name, total, "examples")
-    stage = Stage(observer)
-
-    def counted(examples: Iterable[GraphExample]) -> Iterator[GraphExample]:
-        for example in examples:
-            yield example
-            stage.add(1)
-
-    yield counted
-    observer.stage_advanced(stage.done)
-    observer.stage_finished()
-
-
-def _finished(
-    folder: Path,
-    final: Path,
-    origin: str,
-    splits: Iterable[str],
-    names: GraphNames,
-    *,
-    generator: dict[str, Any] | None = None,
-    findings: dict[str, Any] | None = None,
-    sources: Iterable[SourceInfo] = (),
-) -> PreparedGraphs:
-    """Adds names.json, corpus.json and the manifest."""
-    names.write(folder / GRAPHS_FOLDER)
-    info = GraphCorpusInfo(
-        origin=origin,
-        splits={split: GraphReader(folder / GRAPHS_FOLDER / split).counts for split in splits},
-        relations=len(names.relations),
-        node_types=len(names.node_types),
-        entities=len(names.entities),
-        targets=len(names.targets),
-        generator=generator or {},
-        findings=findings or {},
-        sources=tuple(sources),
-    )
-    info.write(folder)
-    paths = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    manifest = Manifest(describes="corpus", files=tuple(hash_files(folder, paths)))
-    manifest.write(folder)
-    return PreparedGraphs(final, info, manifest.digest)
-
-
-def _source(path: Path) -> SourceInfo:
-    entry = hash_file(path, name=os.fspath(path.name))
-    return SourceInfo(path.name, entry.size, entry.sha256)
 
 
 def _tell_of_triples(triples: Triples, observer: Observer) -> None:

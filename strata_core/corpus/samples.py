@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from strata_core.corpus.format import FORMAT_VERSION
 from strata_core.corpus.preparation import prepare_sample
@@ -42,10 +44,33 @@ def sample_corpus(
         UsageError: no sample has that name, or a setting that cannot be.
         StorageError: the cache cannot be written.
     """
+    settings = PreparationSettings(vocab_size=vocab_size, val_fraction=val_fraction)
+    return made_once(
+        name,
+        [FORMAT_VERSION, sample_version(name), vocab_size, val_fraction],
+        check=open_corpus,
+        make=lambda folder: prepare_sample(name, folder, settings, observer=observer),
+        observer=observer,
+    )
+
+
+def made_once(
+    name: str, identity: Any, *, check: Callable[[Path], object], make: Callable[[Path], object], observer: Observer
+) -> Path:
+    """A folder of the cache, made on first use, by one process while others wait for it.
+
+    Args:
+        name: of the sample.
+        identity: JSON value that changes whenever the folder's content does; its digest is in the folder's name.
+        check: raises DataError where the folder is not whole; it is made again then.
+        make: makes the folder.
+        observer: told when it is made again.
+
+    Raises:
+        StorageError: the cache cannot be written.
+    """
     from filelock import FileLock
 
-    settings = PreparationSettings(vocab_size=vocab_size, val_fraction=val_fraction)
-    identity = [FORMAT_VERSION, sample_version(name), vocab_size, val_fraction]
     key = hashlib.sha256(canonical_json(identity)).hexdigest()[:16]
     corpora = cache_folder() / "samples"
     folder = corpora / f"{name}-{key}"
@@ -56,13 +81,13 @@ def sample_corpus(
     try:
         if folder.exists():
             try:
-                open_corpus(folder)
+                check(folder)
                 return folder
             except DataError as error:
                 observer.warning(f"{error.message}; making the sample again")
                 with storage_errors(folder):
                     shutil.rmtree(folder)
-        prepare_sample(name, folder, settings, observer=observer)
+        make(folder)
         return folder
     finally:
         lock.release()

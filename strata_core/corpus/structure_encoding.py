@@ -50,12 +50,12 @@ def write_structure(
                 spans = word_token_spans(text.word_spans, encoding.offsets, text.text)
                 writers[split].add(sentence, encoding.ids, spans)
     write_labels(folder, labels)
-    headers = {split: writer.header() for split, writer in writers.items()}
+    facts = {split: writer.facts() for split, writer in writers.items()}
     label_counts: dict[str, dict[str, int]] = {}
     for kind in LABEL_KINDS:
-        by_label = zip(*(header["label_counts"][kind] for header in headers.values()), strict=True)
+        by_label = zip(*(found["label_counts"][kind] for found in facts.values()), strict=True)
         label_counts[kind] = dict(zip(labels.names(kind), map(sum, by_label), strict=True))
-    return StructureInfo({split: header["counts"] for split, header in headers.items()}, label_counts)
+    return StructureInfo({split: found["counts"] for split, found in facts.items()}, label_counts)
 
 
 def _spelt_sentences(sources: Iterable[TreebankSource], stage: Stage) -> Iterator[_Spelt]:

@@ -59,8 +59,6 @@ ARRAYS = {
 }
 """Every array by name."""
 
-OFFSETS = tuple(name for name in ARRAYS if name.endswith("_offsets"))
-
 
 def array_file(name: str) -> str:
     """The file of an array in its split's folder."""

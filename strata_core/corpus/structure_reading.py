@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from strata_core.corpus.flat_arrays import map_arrays, read_versioned_json
 from strata_core.corpus.labels import LABEL_KINDS, Labels
 from strata_core.corpus.sentence import Argument, EmptyNode, MultiwordToken, Predicate, Sentence
 from strata_core.corpus.structure_layout import (
@@ -20,9 +19,7 @@ from strata_core.corpus.structure_layout import (
     LABELS_NAME,
     STARTS_DOCUMENT,
     STARTS_PARAGRAPH,
-    array_file,
 )
-from strata_core.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +58,11 @@ class StructureReader:
 
     def __init__(self, folder: Path, labels: Labels) -> None:
         self.labels = labels
-        header = _read_json(folder / HEADER_NAME, ("rows", "counts", "label_counts"))
+        keys = ("rows", "counts", "label_counts")
+        header = read_versioned_json(folder / HEADER_NAME, format_version=FORMAT_VERSION, keys=keys)
         self.counts: dict[str, int] = header["counts"]
         self.label_counts = {kind: _padded(header["label_counts"][kind], labels, kind) for kind in LABEL_KINDS}
-        self._arrays = {name: _map_array(folder, name, header["rows"][name]) for name in ARRAYS}
+        self._arrays = map_arrays(folder, ARRAYS, header["rows"])
 
     def __len__(self) -> int:
         return self.counts["sentences"]
@@ -92,6 +90,10 @@ class StructureReader:
             arguments=self._arrays["arguments"][self._rows("argument_offsets", index)],
             has_roles=bool(self._arrays["sentence_flags"][index] & HAS_ROLES),
         )
+
+    def forms(self, index: int) -> tuple[str, ...]:
+        """The words of sentence number `index`, from 0."""
+        return self._texts("forms", "form_offsets", self._rows("word_offsets", index))
 
     def sentence(self, index: int) -> Sentence:
         """Sentence number `index`, from 0, as it was written but for the file and line it came from."""
@@ -157,37 +159,7 @@ def read_labels(folder: Path) -> Labels:
     Raises:
         DataError: the file is missing or not understood.
     """
-    return Labels(_read_json(folder / LABELS_NAME, ("labels",))["labels"])
-
-
-def _read_json(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: cannot be read: {error}", hint="prepare the corpus again") from error
-    found = value.get("format_version") if isinstance(value, dict) else None
-    if found != FORMAT_VERSION:
-        raise DataError(
-            f"{path}: format version {found!r}, this strata reads {FORMAT_VERSION}", hint="prepare the corpus again"
-        )
-    missing = [key for key in keys if key not in value]
-    if missing:
-        raise DataError(f"{path}: {', '.join(missing)} missing", hint="prepare the corpus again")
-    return value
-
-
-def _map_array(folder: Path, name: str, rows: int) -> np.ndarray:
-    array = ARRAYS[name]
-    path = folder / array_file(name)
-    expected_bytes = rows * array.width * np.dtype(array.dtype).itemsize
-    found_bytes = path.stat().st_size if path.exists() else None
-    if found_bytes != expected_bytes:
-        found = "missing" if found_bytes is None else f"{found_bytes:,} bytes"
-        raise DataError(f"{path}: {found}, {expected_bytes:,} bytes expected", hint="prepare the corpus again")
-    shape = (rows,) if array.width == 1 else (rows, array.width)
-    if rows == 0:
-        return np.empty(shape, dtype=array.dtype)
-    return np.memmap(path, dtype=array.dtype, mode="r", shape=shape)
+    return Labels(read_versioned_json(folder / LABELS_NAME, format_version=FORMAT_VERSION, keys=("labels",))["labels"])
 
 
 def _padded(counts: list[int], labels: Labels, kind: str) -> list[int]:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
+from strata_core.corpus.flat_arrays import ArrayFiles, json_bytes
 from strata_core.corpus.labels import LABEL_KINDS, Labels
 from strata_core.corpus.sentence import Sentence
 from strata_core.corpus.structure_layout import (
     ARRAYS,
     FORMAT_VERSION,
     HAS_ROLES,
-    HEADER_NAME,
     LABELS_NAME,
-    OFFSETS,
     STARTS_DOCUMENT,
     STARTS_PARAGRAPH,
-    array_file,
 )
-from strata_core.files import storage_errors, write_file
+from strata_core.files import write_file
 
 
 class StructureWriter:
@@ -39,29 +35,18 @@ class StructureWriter:
     """
 
     def __init__(self, folder: Path, labels: Labels) -> None:
-        self._folder = folder
+        self._files = ArrayFiles(folder, ARRAYS, format_version=FORMAT_VERSION)
         self._labels = labels
-        self._paths = {name: folder / array_file(name) for name in ARRAYS}
-        self._files: dict[str, BinaryIO] = {}
-        self._rows = dict.fromkeys(ARRAYS, 0)
         self._label_counts: dict[str, Counter[int]] = {kind: Counter() for kind in LABEL_KINDS}
         self._counts: Counter[str] = Counter()
 
     def __enter__(self) -> StructureWriter:
-        with storage_errors(self._folder):
-            self._folder.mkdir(parents=True)
-            for name, path in self._paths.items():
-                self._files[name] = open(path, "wb")
-        for name in OFFSETS:
-            self._append(name, [0])
+        self._files.__enter__()
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        with contextlib.ExitStack() as files, storage_errors(self._folder):
-            for file in self._files.values():
-                files.callback(file.close)
-        if kind is None:
-            write_file(self._folder / HEADER_NAME, _json_bytes(self.header()))
+        self._files.facts.update(self.facts())
+        self._files.__exit__(kind)
 
     def add(self, sentence: Sentence, tokens: Sequence[int], token_spans: np.ndarray) -> None:
         """Appends a sentence.
@@ -72,18 +57,19 @@ class StructureWriter:
             token_spans: int [words, 2], the tokens of each word (word_spans.word_token_spans).
         """
         self._append_words(sentence, token_spans)
-        self._append("tokens", tokens)
+        self._files.append("tokens", tokens)
         self._append_roles(sentence)
-        self._append("ranges", [(token.first, token.last, token.space_after) for token in sentence.multiword_tokens])
+        ranges = [(token.first, token.last, token.space_after) for token in sentence.multiword_tokens]
+        self._files.append("ranges", ranges)
         self._append_texts("range_forms", "range_form_offsets", [token.form for token in sentence.multiword_tokens])
         nodes = sentence.empty_nodes
         node_upos = [self._labels.number("upos", node.upos) for node in nodes]
-        self._append("empty_nodes", [(n.after, n.index, upos) for n, upos in zip(nodes, node_upos, strict=True)])
+        self._files.append("empty_nodes", [(n.after, n.index, upos) for n, upos in zip(nodes, node_upos, strict=True)])
         self._append_texts("empty_forms", "empty_form_offsets", [node.form for node in nodes])
         self._append_texts("sentence_ids", "sentence_id_offsets", [sentence.sent_id or ""])
         flags = HAS_ROLES * (sentence.predicates is not None)
         flags += STARTS_DOCUMENT * sentence.starts_document + STARTS_PARAGRAPH * sentence.starts_paragraph
-        self._append("sentence_flags", [flags])
+        self._files.append("sentence_flags", [flags])
         for offsets, owner in (
             ("word_offsets", "heads"),
             ("token_offsets", "tokens"),
@@ -91,23 +77,23 @@ class StructureWriter:
             ("range_offsets", "ranges"),
             ("empty_offsets", "empty_nodes"),
         ):
-            self._append(offsets, [self._rows[owner]])
+            self._files.append(offsets, [self._files.rows[owner]])
 
-    def header(self) -> dict[str, Any]:
-        """What header.json says of the sentences so far: rows of each array, counts, occurrences of each label."""
+    def facts(self) -> dict[str, Any]:
+        """What header.json says of the sentences so far beside the rows of each array: counts, and how often each label
+        occurs.
+        """
         return {
-            "format_version": FORMAT_VERSION,
-            "rows": dict(self._rows),
             "counts": {
-                "sentences": self._rows["sentence_flags"],
-                "words": self._rows["heads"],
-                "tokens": self._rows["tokens"],
-                "multiword_tokens": self._rows["ranges"],
-                "empty_nodes": self._rows["empty_nodes"],
+                "sentences": self._files.rows["sentence_flags"],
+                "words": self._files.rows["heads"],
+                "tokens": self._files.rows["tokens"],
+                "multiword_tokens": self._files.rows["ranges"],
+                "empty_nodes": self._files.rows["empty_nodes"],
                 "unannotated_words": self._counts["unannotated_words"],
                 "sentences_with_roles": self._counts["sentences_with_roles"],
                 "predicates": self._counts["predicates"],
-                "arguments": self._rows["arguments"],
+                "arguments": self._files.rows["arguments"],
             },
             "label_counts": {
                 kind: [self._label_counts[kind][number] for number in range(len(self._labels.names(kind)))]
@@ -116,11 +102,11 @@ class StructureWriter:
         }
 
     def _append_words(self, sentence: Sentence, token_spans: np.ndarray) -> None:
-        self._append("upos", self._numbers("upos", sentence.upos))
-        self._append("heads", [-1 if head is None else head for head in sentence.heads])
-        self._append("relations", self._numbers("relation", sentence.relations))
-        self._append("space_after", sentence.space_after)
-        self._append("token_spans", token_spans)
+        self._files.append("upos", self._numbers("upos", sentence.upos))
+        self._files.append("heads", [-1 if head is None else head for head in sentence.heads])
+        self._files.append("relations", self._numbers("relation", sentence.relations))
+        self._files.append("space_after", sentence.space_after)
+        self._files.append("token_spans", token_spans)
         self._append_texts("forms", "form_offsets", sentence.forms)
         self._counts["unannotated_words"] += sentence.heads.count(None)
 
@@ -132,8 +118,8 @@ class StructureWriter:
             roles = self._numbers("role", [argument.role for argument in predicate.arguments])
             for argument, role in zip(predicate.arguments, roles, strict=True):
                 arguments.append((predicate.word, argument.head, role))
-        self._append("rolesets", self._numbers("roleset", rolesets))
-        self._append("arguments", arguments)
+        self._files.append("rolesets", self._numbers("roleset", rolesets))
+        self._files.append("arguments", arguments)
         self._counts["predicates"] += len(sentence.predicates or ())
         self._counts["sentences_with_roles"] += sentence.predicates is not None
 
@@ -144,22 +130,12 @@ class StructureWriter:
 
     def _append_texts(self, name: str, offsets: str, texts: Sequence[str]) -> None:
         encoded = [text.encode() for text in texts]
-        ends = self._rows[name] + np.cumsum([len(text) for text in encoded], dtype=np.int64)
-        self._append(name, np.frombuffer(b"".join(encoded), dtype=np.uint8))
-        self._append(offsets, ends)
-
-    def _append(self, name: str, values: Any) -> None:
-        array = np.asarray(values, dtype=ARRAYS[name].dtype)
-        with storage_errors(self._paths[name], wanted_bytes=array.nbytes):
-            self._files[name].write(array.tobytes())
-        self._rows[name] += array.size // ARRAYS[name].width
+        ends = self._files.rows[name] + np.cumsum([len(text) for text in encoded], dtype=np.int64)
+        self._files.append(name, np.frombuffer(b"".join(encoded), dtype=np.uint8))
+        self._files.append(offsets, ends)
 
 
 def write_labels(folder: Path, labels: Labels) -> None:
     """Writes labels.json, once all splits are written."""
     names = {kind: labels.names(kind) for kind in LABEL_KINDS}
-    write_file(folder / LABELS_NAME, _json_bytes({"format_version": FORMAT_VERSION, "labels": names}))
-
-
-def _json_bytes(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n"
+    write_file(folder / LABELS_NAME, json_bytes({"format_version": FORMAT_VERSION, "labels": names}))

@@ -72,6 +72,12 @@ def read_triples(folder: Path, *, columns: Sequence[str] | None = None) -> Tripl
     return _read_named(folder, _places(columns or COLUMNS))
 
 
+def triples_files(folder: Path) -> tuple[Path, ...]:
+    """The files of triples that a folder in its layout has: those of train, valid and test."""
+    suffix = "2id.txt" if (folder / _OPENKE_ENTITIES).exists() else ".txt"
+    return tuple(folder / f"{split}{suffix}" for split in SPLITS)
+
+
 def _places(columns: Sequence[str]) -> list[int]:
     """Where head, relation and tail stand."""
     return [columns.index(name) for name in COLUMNS]
@@ -81,7 +87,7 @@ def _read_named(folder: Path, order: list[int]) -> Triples:
     entities: dict[str, int] = {}
     relations: dict[str, int] = {}
     raw = {}
-    files = tuple(folder / f"{split}.txt" for split in SPLITS)
+    files = triples_files(folder)
     for split, path in zip(SPLITS, files, strict=True):
         rows = []
         for line, cells in _rows(path, "\t"):
@@ -103,7 +109,7 @@ def _read_named(folder: Path, order: list[int]) -> Triples:
 def _read_openke(folder: Path, order: list[int]) -> Triples:
     entities = _read_openke_names(folder / _OPENKE_ENTITIES)
     relations = _read_openke_names(folder / _OPENKE_RELATIONS)
-    files = tuple(folder / f"{split}2id.txt" for split in SPLITS)
+    files = triples_files(folder)
     limits = (len(entities), len(relations), len(entities))
     raw = {split: _read_openke_triples(path, order, limits) for split, path in zip(SPLITS, files, strict=True)}
     return _checked(entities, relations, raw, (folder / _OPENKE_ENTITIES, folder / _OPENKE_RELATIONS, *files))

@@ -15,7 +15,12 @@ from strata_core.errors import UsageError
 from strata_core.files import storage_errors
 
 SYNTHETIC_TREEBANK = "synthetic-treebank"
-SAMPLES = ("python-topics", SYNTHETIC_TREEBANK)
+SYNTHETIC_ROLE_EDITS = "synthetic-role-edits"
+SAMPLES = ("python-topics", SYNTHETIC_TREEBANK, SYNTHETIC_ROLE_EDITS)
+SYNTHETIC_REASONING = "synthetic-reasoning"
+GRAPH_SAMPLES = (SYNTHETIC_REASONING,)
+"""Samples of graphs; SAMPLES are those of text."""
+
 SAMPLE_TEXT_KEY = "text"
 DEFAULT_SENTENCES = 4096
 DEFAULT_SEED = 1
@@ -23,8 +28,9 @@ DEFAULT_SEED = 1
 
 @dataclass(frozen=True)
 class TreebankSample:
-    """A generated treebank: its first `sentences` sentences under `seed`."""
+    """A generated treebank: the first `sentences` sentences of the sample `name` under `seed`."""
 
+    name: str
     sentences: int
     seed: int
 
@@ -41,10 +47,12 @@ def check_sample(name: str, *, sentences: int | None = None, seed: int | None = 
     """
     if name not in SAMPLES:
         raise UsageError(f"there is no sample {name!r}", hint=f"samples: {', '.join(SAMPLES)}")
-    if name == SYNTHETIC_TREEBANK:
-        return TreebankSample(sentences or DEFAULT_SENTENCES, DEFAULT_SEED if seed is None else seed)
+    if name in (SYNTHETIC_TREEBANK, SYNTHETIC_ROLE_EDITS):
+        return TreebankSample(name, sentences or DEFAULT_SENTENCES, DEFAULT_SEED if seed is None else seed)
     if sentences is not None or seed is not None:
-        raise UsageError(f"the sample {name} has neither size nor seed", hint=f"{SYNTHETIC_TREEBANK} has")
+        raise UsageError(
+            f"the sample {name} has neither size nor seed", hint=f"{SYNTHETIC_TREEBANK} and {SYNTHETIC_ROLE_EDITS} have"
+        )
     return None
 
 
@@ -100,17 +108,19 @@ def write_treebank_sample(sample: TreebankSample, folder: Path) -> InputFile:
         StorageError: the file system refused.
     """
     from strata_core.corpus.conllu_writing import write_conllu
+    from strata_core.corpus.generators.role_edit_texts import role_edit_text
     from strata_core.corpus.generators.treebank import synthetic_sentence
 
-    path = folder / f"{SYNTHETIC_TREEBANK}.conllup"
-    sentences = (synthetic_sentence(sample.seed, index) for index in range(sample.sentences))
+    make_sentence = synthetic_sentence if sample.name == SYNTHETIC_TREEBANK else role_edit_text
+    path = folder / f"{sample.name}.conllup"
+    sentences = (make_sentence(sample.seed, index) for index in range(sample.sentences))
     with storage_errors(path), open(path, "wb") as file:
         for text in write_conllu(sentences, roles=True):
             file.write(text.encode())
-    return InputFile(path, SYNTHETIC_TREEBANK, _source_name(sample), "conllu", "none", path.stat().st_size)
+    return InputFile(path, sample.name, _source_name(sample), "conllu", "none", path.stat().st_size)
 
 
 def _source_name(sample: TreebankSample) -> str:
     from strata_core.corpus.generators.treebank import GENERATOR_VERSION
 
-    return f"{SYNTHETIC_TREEBANK} version={GENERATOR_VERSION} seed={sample.seed} sentences={sample.sentences}"
+    return f"{sample.name} version={GENERATOR_VERSION} seed={sample.seed} sentences={sample.sentences}"

@@ -1,0 +1,156 @@
+"""Corpora made from files of graphs as JSON Lines (graph_jsonl)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+from strata_core.corpus.format import SKIPPED_JSONL, TRAIN, VAL
+from strata_core.corpus.graph_example import GraphExample, Mode
+from strata_core.corpus.graph_jsonl import GraphFault, read_graph_lines, refuse_faults
+from strata_core.corpus.graph_jsonl_names import names_in_lines
+from strata_core.corpus.graph_layout import GRAPHS_FOLDER
+from strata_core.corpus.graph_names import GraphNames
+from strata_core.corpus.graph_output import (
+    GRAPH_VAL_FRACTION,
+    PreparedGraphs,
+    check_val_fraction,
+    counted_stage,
+    finish_corpus,
+    source_info,
+    split_by_id,
+)
+from strata_core.corpus.graph_writing import write_examples
+from strata_core.corpus.sources.files import escape_name
+from strata_core.corpus.splits import named_split
+from strata_core.errors import DataError, UsageError
+from strata_core.files import folder_made_whole, write_file
+from strata_core.observer import SILENT, Observer
+
+BAD_EXAMPLE = "bad-example"
+_SHOWN_FAULTS = 3
+_TEST_OF_SOME_KIND = re.compile(r"test[-_](\w[\w.-]*)")
+
+
+def prepare_graph_lines_corpus(
+    source: Path,
+    out: Path,
+    *,
+    val_fraction: float = GRAPH_VAL_FRACTION,
+    on_error: str = "stop",
+    observer: Observer = SILENT,
+) -> PreparedGraphs:
+    """Makes a corpus of a file of graphs, or of a folder of such files.
+
+    The split is told by a file's name: `train`, `val` (or `valid`, `dev`), `test`, and `test-NAME` for more tests; all
+    other files are for training. Without a file for it, "val" is a share of the training examples, by their ids.
+    Relations, types and labels are those of training.
+
+    Args:
+        source: a .jsonl file, or a folder of them.
+        out: the directory to make.
+        val_fraction: the share of training examples held out, 0 <= val_fraction < 1.
+        on_error: "stop" at examples that cannot be used, or "skip" them.
+        observer: told about progress, and what was left out.
+
+    Raises:
+        UsageError: `source` is not there, or a share that cannot be.
+        DataError: examples that cannot be used, all named by file, line and id; or nothing to train on.
+        PlaceTakenError: `out` exists.
+        StorageError: the file system refused.
+    """
+    check_val_fraction(val_fraction)
+    files = _files_by_split(source)
+    names = names_in_lines(chain.from_iterable(map(_lines, files[TRAIN])))
+    splits, faults = _read(files, names)
+    if on_error == "stop":
+        refuse_faults(faults)
+    if VAL not in splits:
+        splits = _with_val(splits, val_fraction)
+    if not splits[TRAIN]:
+        raise DataError(f"{source}: no examples to train on")
+    with folder_made_whole(out) as folder:
+        for split, examples in splits.items():
+            with counted_stage(observer, f"writing {split}", len(examples)) as counted:
+                write_examples(folder / GRAPHS_FOLDER / split, counted(examples), names)
+        if faults:
+            write_file(folder / SKIPPED_JSONL, b"".join(map(_skipped_line, faults)))
+        findings = {"skipped": {BAD_EXAMPLE: len(faults)}} if faults else {}
+        sources = [source_info(path) for path in chain.from_iterable(files.values())]
+        made = finish_corpus(folder, out, "graphs", splits, names, findings=findings, sources=sources)
+    _tell(splits, faults, observer)
+    return made
+
+
+def _files_by_split(source: Path) -> dict[str, list[Path]]:
+    if not source.exists():
+        raise UsageError(f"{source}: there is no such file or folder")
+    paths = [source]
+    if source.is_dir():
+        paths = sorted(path for path in source.glob("*.jsonl") if path.is_file() and not path.name.startswith("."))
+    if not paths:
+        raise DataError(f"{source}: no .jsonl file in it", hint="graphs are read from train.jsonl, test.jsonl, ...")
+    splits: dict[str, list[Path]] = {TRAIN: []}
+    for path in paths:
+        splits.setdefault(_split_of_file(path), []).append(path)
+    if not splits[TRAIN]:
+        raise DataError(f"{source}: no examples to train on", hint="which split a file is of, its name tells")
+    return splits
+
+
+def _split_of_file(path: Path) -> str:
+    named = named_split(path.name)
+    test = _TEST_OF_SOME_KIND.fullmatch(path.stem.lower())
+    if named is None and test:
+        return f"test-{test[1].replace('_', '-')}"
+    return named or TRAIN
+
+
+def _read(
+    files: Mapping[str, Sequence[Path]], names: GraphNames
+) -> tuple[dict[str, list[GraphExample]], list[GraphFault]]:
+    splits: dict[str, list[GraphExample]] = {split: [] for split in files}
+    faults = []
+    for split, paths in files.items():
+        for path in paths:
+            for read in read_graph_lines(_lines(path), file=str(path), names=names, asks=False):
+                if isinstance(read, GraphFault):
+                    faults.append(read)
+                else:
+                    splits[split].append(read)
+    return splits, faults
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with open(path, "rb") as file:
+            yield from file
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _with_val(splits: dict[str, list[GraphExample]], val_fraction: float) -> dict[str, list[GraphExample]]:
+    parted: dict[str, list[GraphExample]] = {TRAIN: [], VAL: []}
+    for example in splits[TRAIN]:
+        parted[split_by_id(example.id, val_fraction)].append(example)
+    return splits | parted
+
+
+def _skipped_line(fault: GraphFault) -> bytes:
+    name = escape_name(Path(fault.file).name)
+    record = {"source": name, "line": fault.line, "reason": BAD_EXAMPLE, "detail": "; ".join(fault.details)}
+    return json.dumps(record | {"id": fault.id}, ensure_ascii=False).encode() + b"\n"
+
+
+def _tell(splits: dict[str, list[GraphExample]], faults: Sequence[GraphFault], observer: Observer) -> None:
+    for fault in faults[:_SHOWN_FAULTS]:
+        observer.warning(f"skipped {fault}")
+    if faults:
+        observer.notice(f"examples left out: {len(faults):,}; each is listed in {SKIPPED_JSONL}")
+    for split, examples in splits.items():
+        without = sum(example.query.mode == Mode.NOTHING for example in examples)
+        if without:
+            observer.notice(f"{split}: {without:,} of {len(examples):,} graphs have no query")
