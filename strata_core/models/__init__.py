@@ -7,8 +7,11 @@ from typing import Any
 from torch import nn
 
 from strata_core.errors import DataError
+from strata_core.models.graph_reasoner import GraphReasoner, ReasonerConfig
 from strata_core.models.initialisation import initialise
+from strata_core.models.knowledge_graph_reasoner import KnowledgeGraphConfig, KnowledgeGraphReasoner
 from strata_core.models.language_model import LanguageModel
+from strata_core.models.path_composition import CompositionConfig, PathComposition
 from strata_core.models.structured_language_model import StructuredConfig, StructuredLanguageModel
 from strata_core.models.transformer import TransformerConfig
 
@@ -24,6 +27,9 @@ __all__ = [
 _KINDS: dict[str, tuple[Any, Any]] = {
     "lm": (LanguageModel, TransformerConfig),
     "structured-lm": (StructuredLanguageModel, StructuredConfig),
+    "graph-reasoner": (GraphReasoner, ReasonerConfig),
+    "knowledge-graph": (KnowledgeGraphReasoner, KnowledgeGraphConfig),
+    "path-composition": (PathComposition, CompositionConfig),
 }
 
 

@@ -123,8 +123,14 @@ class PredicateMemory(nn.Module):
     def initial_stds(self) -> dict[str, float]:
         """Keeps the variance of normalised states, so that the closed gate alone makes the read small."""
         from_states = ("predicate_side", "argument_side", "query", "key", "value")
-        stds = {f"{name}.weight": self.query.in_features**-0.5 for name in from_states}
-        return stds | {"output.weight": self.output.in_features**-0.5}
+        return {f"{name}.weight": self.query.in_features**-0.5 for name in from_states}
+
+    def initial_transposes(self) -> dict[str, str]:
+        """What is read starts as the states that were written, as far as the channels are wide enough to hold them.
+
+        With tied embeddings an opening gate then names what fills a role, and what is left to learn is whom to ask.
+        """
+        return {"output.weight": "value.weight"}
 
     def forward(
         self, states_BLD: Tensor, visible_BLL: Tensor, override: RoleOverride | None = None

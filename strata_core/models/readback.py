@@ -13,10 +13,10 @@ from torch import Tensor
 
 
 class Mixture(NamedTuple):
-    """What the readback of each memory is multiplied by."""
+    """What the readback of each memory is multiplied by, as numbers or as float scalars."""
 
-    learned: float
-    graph_object: float
+    learned: float | Tensor
+    graph_object: float | Tensor
 
 
 ADDED = Mixture(1.0, 1.0)

@@ -6,6 +6,7 @@ Shapes: B batch, W words, D model width, P predicates of the batch, R relations,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -26,6 +27,8 @@ class HeadsConfig:
         n_chart_items: classes of the chart scheme.
         arc_width, relation_width, role_width: widths that the biaffine scores work in.
         dropout: probability, on the states and on the hidden vectors.
+        reads: the pass whose word states the heads read: "full", or "causal", where a word is known at its last
+            subword.
     """
 
     n_relations: int
@@ -36,6 +39,7 @@ class HeadsConfig:
     relation_width: int = 64
     role_width: int = 64
     dropout: float = 0.0
+    reads: Literal["full", "causal"] = "full"
 
 
 class Hidden(nn.Module):

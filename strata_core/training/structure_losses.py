@@ -1,0 +1,73 @@
+"""The losses over the word states of annotated sentences, as sums.
+
+Shapes: B sentences, W words, D model width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from torch import Tensor
+
+from strata_core.models.structure_heads import NONE_ROLE, StructureHeads
+from strata_core.objectives.structure import class_loss, core_role_loss, predicate_loss, role_loss
+from strata_core.training.task import Batch
+
+LOSS_OF_WEIGHT = {
+    "ud.arc": "ud_arc",
+    "ud.relation": "ud_relation",
+    "ud.node_type": "node_type",
+    "srl.predicate": "srl_predicate",
+    "srl.role": "srl_role",
+    "srl.core_role": "srl_core_role",
+    "chart.type": "chart_type",
+}
+"""For each weight of a recipe, below "objective.", the name of its loss."""
+
+WORD_LOSSES = frozenset(
+    ("ud_arc", "ud_relation", "node_type", "srl_predicate", "srl_role", "srl_core_role", "graph_object_aux")
+)
+"""The losses over the word states that model.heads.reads names; chart items of the scheme "reduce-count" are read off
+the causal pass in any case."""
+
+
+def structure_losses(
+    heads: StructureHeads,
+    states_BWD: Tensor | None,
+    chart_states_BWD: Tensor | None,
+    batch: Batch,
+    *,
+    names: Collection[str],
+    none_weight: float,
+    core_roles: Sequence[int],
+) -> dict[str, Tensor]:
+    """The losses asked for, float32 scalars.
+
+    Args:
+        heads: the model's heads.
+        states_BWD: float, of the pass that the heads read; None where no loss asks for them.
+        chart_states_BWD: float, those that chart items are read off; None likewise.
+        batch: `sentence_tensors.label_tensors`.
+        names: of losses; those of other data are passed over.
+        none_weight: of the class NONE_ROLE.
+        core_roles: classes of the role head.
+    """
+    losses: dict[str, Callable[[], Tensor]] = {
+        "chart_type": lambda: class_loss(heads.chart_items(chart_states_BWD), batch["chart_items"])
+    }
+    if states_BWD is not None:
+        losses |= {
+            # NO_LABEL is negative and heads count from 0, the root, so that a head is its own class.
+            "ud_arc": lambda: class_loss(heads.arcs(states_BWD, batch["real"]), batch["heads"]),
+            "ud_relation": lambda: class_loss(heads.relations(states_BWD, batch["heads"]), batch["relations"]),
+            "node_type": lambda: class_loss(heads.node_types(states_BWD), batch["node_types"]),
+            "srl_predicate": lambda: predicate_loss(heads.predicates(states_BWD)[..., 0], batch["predicate_labels"]),
+        }
+    found = {name: losses[name]() for name in names if name in losses}
+    if {"srl_role", "srl_core_role"} & set(names):
+        scores_PWK = heads.roles(states_BWD, batch["predicates"])
+        if "srl_role" in names:
+            found["srl_role"] = role_loss(scores_PWK, batch["roles"], none_role=NONE_ROLE, none_weight=none_weight)
+        if "srl_core_role" in names:
+            found["srl_core_role"] = core_role_loss(scores_PWK, batch["roles"], core_roles)
+    return found
