@@ -11,7 +11,7 @@ _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(
     name="strata",
-    help="Train language models on text, and leave nothing to trust on faith.",
+    help="Train language models and graph reasoners, and leave nothing to trust on faith.",
     context_settings=_SETTINGS,
     pretty_exceptions_enable=False,
     epilog="Results go to standard output, everything else to standard error. See a command's --help.",
@@ -21,6 +21,11 @@ app.add_typer(recipes, name="recipes")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show warnings and errors only.")]
+RunDir = Annotated[
+    str | None,
+    typer.Option("--out", metavar="DIR", help="The run directory; must not exist. Default: runs/NAME-N."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved recipe and the memory plan, and stop.")]
 Device = Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option(help="Where to train.")]
 DeviceMemory = Annotated[
     str | None,
@@ -70,7 +75,7 @@ def strata(
         raise typer.Exit(2)
 
 
-@app.command("prepare-corpus", short_help="Text or treebanks into a corpus: tokenizer, shards, splits, manifest.")
+@app.command("prepare-corpus", short_help="Text, treebanks or graphs into a corpus with splits and a manifest.")
 def prepare_corpus(
     out: Annotated[str, typer.Option(metavar="DIR", help="Where the corpus goes; must not exist.")],
     inputs: Annotated[
@@ -91,7 +96,7 @@ def prepare_corpus(
             autocompletion=completion.corpus_recipes,
         ),
     ] = None,
-    sample_sentences: Annotated[int | None, typer.Option(min=1, help="Size of a generated sample.")] = None,
+    sample_sentences: Annotated[int | None, typer.Option(min=1, help="Size of a generated treebank.")] = None,
     sample_seed: Annotated[int | None, typer.Option(help="Seed of a generated sample.")] = None,
     roles: Annotated[
         list[str] | None,
@@ -103,7 +108,7 @@ def prepare_corpus(
     ] = None,
     text_key: Annotated[str | None, typer.Option(metavar="KEY", help="Key of the text in a JSONL record.")] = None,
     val_fraction: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, help="Share of the documents held out for validation.")
+        float | None, typer.Option(min=0.0, max=1.0, help="Share of the documents or examples held out for validation.")
     ] = None,
     shard_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens after which a shard is closed.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; any number gives the same bytes.")] = None,
@@ -116,13 +121,40 @@ def prepare_corpus(
         typer.Option(help="Whether a bad record ends the work or is left out."),
     ] = None,
     format: Annotated[
-        Literal["auto", "text", "jsonl", "conllu", "conll2009"] | None,
-        typer.Option(help="How inputs are read; auto goes by their names."),
+        Literal["auto", "text", "jsonl", "conllu", "conll2009", "triples", "clutrr", "graphs"] | None,
+        typer.Option(help="How inputs are read; auto goes by names, and looks for graphs in folders and JSON Lines."),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,C", help="Order of head, relation and tail in triples.", rich_help_panel="Corpora of graphs"
+        ),
+    ] = None,
+    sample_examples: Annotated[
+        int | None,
+        typer.Option(min=1, help="Training examples of synthetic-reasoning.", rich_help_panel="Corpora of graphs"),
+    ] = None,
+    sample_eval_examples: Annotated[
+        int | None,
+        typer.Option(min=1, help="Examples in each of its other splits.", rich_help_panel="Corpora of graphs"),
+    ] = None,
+    sample_longest_hops: Annotated[
+        int | None,
+        typer.Option(min=2, max=8, help="Hops of its longest training query.", rich_help_panel="Corpora of graphs"),
+    ] = None,
+    sample_doubtful_share: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Share of its examples around a link that holds only with a known chance.",
+            rich_help_panel="Corpora of graphs",
+        ),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Turn text, JSONL, treebanks, .gz or .zst of these, folders, or a built-in sample into a corpus directory."""
+    """Turn text, JSONL, treebanks, .gz or .zst of these, graphs, or a built-in sample into a corpus directory."""
     from strata_cli.commands.prepare_corpus import prepare_corpus as command
 
     settings: dict[str, Any] = {
@@ -138,13 +170,19 @@ def prepare_corpus(
         "shard_tokens": shard_tokens,
         "on_error": on_error,
         "format": format,
+        "columns": tuple(columns.split(",")) if columns is not None else None,
+        "sample_examples": sample_examples,
+        "sample_eval_examples": sample_eval_examples,
+        "sample_longest_hops": sample_longest_hops,
+        "sample_doubtful_share": sample_doubtful_share,
     }
     if recipe is not None:
         from strata_cli.commands.corpus_recipe import with_recipe
 
         settings = with_recipe(recipe, settings)
     inputs = settings.pop("inputs", None) or []
-    return command(inputs, out=out, workers=workers, backend=backend, json_output=json, quiet=quiet, **settings)
+    options = {**settings, "workers": workers, "backend": backend}
+    return command(inputs, out=out, options=options, json_output=json, quiet=quiet)
 
 
 @app.command("train-lm", short_help="Train a language model as a recipe says.")
@@ -157,10 +195,7 @@ def train_lm(
             autocompletion=completion.lm_recipes,
         ),
     ],
-    out: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="The run directory; must not exist. Default: runs/NAME-N."),
-    ] = None,
+    out: RunDir = None,
     set: Annotated[
         list[str] | None,
         typer.Option(
@@ -175,18 +210,53 @@ def train_lm(
     nnodes: Nnodes = 1,
     rdzv_endpoint: RdzvEndpoint = None,
     max_restarts: MaxRestarts = 0,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the resolved recipe and the memory plan, and stop.")
-    ] = False,
+    dry_run: DryRun = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
     """Train a language model into a run directory that `strata resume` can go on with."""
-    from strata_cli.commands.train_lm import train_lm as command
+    from strata_cli.commands.train import train
     from strata_cli.commands.training import LaunchOptions
 
     launching = LaunchOptions(device, device_memory, nproc, nnodes, rdzv_endpoint, max_restarts)
-    return command(recipe, out, set or [], launching=launching, dry_run=dry_run, json_output=json, quiet=quiet)
+    return train("lm", recipe, out, set or [], launching=launching, dry_run=dry_run, json_output=json, quiet=quiet)
+
+
+@app.command("train-graph", short_help="Train a graph reasoner as a recipe says.")
+def train_graph(
+    recipe: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME_OR_PATH",
+            help="A shipped recipe's name or a TOML file; see `strata recipes list`.",
+            autocompletion=completion.graph_recipes,
+        ),
+    ],
+    out: RunDir = None,
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Change a setting of the recipe; may be given many times. An empty value is the default.",
+            autocompletion=completion.graph_keys,
+        ),
+    ] = None,
+    device: Device = "auto",
+    device_memory: DeviceMemory = None,
+    nproc: Nproc = "1",
+    nnodes: Nnodes = 1,
+    rdzv_endpoint: RdzvEndpoint = None,
+    max_restarts: MaxRestarts = 0,
+    dry_run: DryRun = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> int:
+    """Train a graph reasoner into a run directory that `strata resume` can go on with."""
+    from strata_cli.commands.train import train
+    from strata_cli.commands.training import LaunchOptions
+
+    launching = LaunchOptions(device, device_memory, nproc, nnodes, rdzv_endpoint, max_restarts)
+    return train("graph", recipe, out, set or [], launching=launching, dry_run=dry_run, json_output=json, quiet=quiet)
 
 
 @app.command(short_help="Go on with a run from a checkpoint.")
@@ -226,6 +296,84 @@ def resume(
 
     launching = LaunchOptions(device, device_memory, nproc, nnodes, rdzv_endpoint, max_restarts)
     return command(run_dir, start_from, set or [], launching=launching, json_output=json, quiet=quiet)
+
+
+Trained = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN_OR_CHECKPOINT",
+        help="A run directory, or a step's folder in its checkpoints.",
+        autocompletion=completion.run_directories,
+    ),
+]
+WhichCheckpoint = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="latest|best|STEP",
+        help="Which checkpoint of a run. Default: the best, or the latest where there is none.",
+        autocompletion=completion.checkpoints,
+    ),
+]
+ComputeDevice = Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option(help="Where to compute.")]
+
+
+@app.command(short_help="Measure a trained model on a split of a corpus.")
+def evaluate(
+    path: Trained,
+    corpus: Annotated[
+        str | None, typer.Option(metavar="DIR", help="A corpus in place of the one it was trained on.")
+    ] = None,
+    split: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Which part of the corpus.", autocompletion=completion.splits),
+    ] = "val",
+    start_from: WhichCheckpoint = None,
+    device: ComputeDevice = "auto",
+    confusion: Annotated[bool, typer.Option("--confusion", help="Also show which label was taken for which.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> int:
+    """Measure a run's checkpoint on a split; the weights are verified before they are used."""
+    from strata_cli.commands.evaluate import evaluate as command
+
+    return command(
+        path,
+        start_from=start_from,
+        corpus=corpus,
+        split=split,
+        device=device,
+        confusion=confusion,
+        json_output=json,
+        quiet=quiet,
+    )
+
+
+@app.command(short_help="Annotations or answers for new input.")
+def predict(
+    path: Trained,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Text, CoNLL-U, or JSON Lines of graphs with queries; - is standard input."
+        ),
+    ],
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Where the result goes; must not exist. Default: standard output."),
+    ] = None,
+    format: Annotated[
+        Literal["auto", "text", "tokens", "conllu", "jsonl"],
+        typer.Option(help="What FILE holds: a sentence a line, the same cut into words at spaces, CoNLL-U, graphs."),
+    ] = "auto",
+    start_from: WhichCheckpoint = None,
+    device: ComputeDevice = "auto",
+    quiet: Quiet = False,
+) -> int:
+    """Annotate sentences as CoNLL-U, or answer queries about graphs as JSON Lines, with a trained model."""
+    from strata_cli.commands.predict import predict as command
+
+    return command(path, file, out=out, format=format, start_from=start_from, device=device, quiet=quiet)
 
 
 @app.command("inspect-ckpt", short_help="What a checkpoint holds, and whether it is whole and safe to load.")
@@ -322,7 +470,9 @@ def check_recipe(path: RecipeName, json: Json = False) -> int:
 
 @recipes.command("schema", short_help="Print the JSON Schema of a kind of recipe.")
 def print_schema(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="lm or corpus.", autocompletion=completion.recipe_kinds)],
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help="lm, graph or corpus.", autocompletion=completion.recipe_kinds)
+    ],
 ) -> int:
     """Print the JSON Schema of a kind of recipe, for editors."""
     from strata_cli.commands import recipes as commands

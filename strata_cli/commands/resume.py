@@ -9,7 +9,7 @@ from strata_cli.commands.training import LaunchOptions, join_step, run_training
 from strata_core.errors import UsageError
 from strata_core.files import expand_path
 from strata_core.observer import Observer
-from strata_core.recipes.lm import LMRecipe
+from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training import worker
 from strata_core.training.stop import StopRequests
 
@@ -27,11 +27,11 @@ def resume(
     join_step(launching)
     path = expand_path(run_dir)
     if not path.is_dir():
-        raise UsageError(f"{path}: no such run directory", hint="name a directory that strata train-lm made")
+        raise UsageError(f"{path}: no such run directory", hint="name one that strata train-lm or train-graph made")
     if start_from not in ("latest", "best") and not start_from.isdecimal():
         raise UsageError(f"--from {start_from}: must be latest, best or the number of a step")
 
-    def find_recipe() -> LMRecipe | None:
+    def find_recipe() -> TrainingRecipe | None:
         from strata_core.training.launch import recipe_to_resume
 
         return recipe_to_resume(path, start_from, overrides)

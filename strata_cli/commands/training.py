@@ -13,7 +13,7 @@ from strata_cli.display.plain import PlainObserver
 from strata_cli.display.progress import shown_progress
 from strata_core.memory_fit import MemoryPlan, parse_bytes, require_fit
 from strata_core.observer import Observer
-from strata_core.recipes.lm import LMRecipe
+from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training import slurm, worker
 from strata_core.training.stop import StopRequests
 
@@ -53,7 +53,7 @@ def join_step(options: LaunchOptions) -> None:
 
 def run_training(
     work: Work,
-    find_recipe: Callable[[], LMRecipe | None],
+    find_recipe: Callable[[], TrainingRecipe | None],
     arguments: Sequence[str],
     options: LaunchOptions,
     *,
@@ -93,7 +93,7 @@ def run_training(
 
 def _result(
     work: Work,
-    recipe: LMRecipe | None,
+    recipe: TrainingRecipe | None,
     arguments: Sequence[str],
     options: LaunchOptions,
     stop: StopRequests,
@@ -126,7 +126,7 @@ def _launch_plan(options: LaunchOptions) -> LaunchPlan:
     return LaunchPlan(local_ranks(options.nproc), options.nnodes, options.rdzv_endpoint, options.max_restarts)
 
 
-def show_plan(recipe: LMRecipe, options: LaunchOptions, *, json_output: bool, quiet: bool) -> None:
+def show_plan(recipe: TrainingRecipe, options: LaunchOptions, *, json_output: bool, quiet: bool) -> None:
     """`--dry-run`: the resolved recipe and the memory plan on standard output.
 
     Raises:
@@ -144,7 +144,7 @@ def show_plan(recipe: LMRecipe, options: LaunchOptions, *, json_output: bool, qu
     require_fit(plan)
 
 
-def _memory_plan(recipe: LMRecipe, options: LaunchOptions, *, quiet: bool) -> MemoryPlan:
+def _memory_plan(recipe: TrainingRecipe, options: LaunchOptions, *, quiet: bool) -> MemoryPlan:
     from strata_core.training.launch import plan_memory
 
     if worker.is_worker():

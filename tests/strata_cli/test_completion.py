@@ -38,14 +38,16 @@ def run_directory(tmp_path):
 
 def test_commands_and_options_are_completed(complete):
     assert {"train-lm", "resume", "recipes", "prepare-corpus", "env"} <= set(complete("strata "))
-    assert complete("strata train") == ["train-lm"]
+    assert sorted(complete("strata train")) == ["train-graph", "train-lm"]
     assert {"--recipe", "--set", "--out", "--device"} <= set(complete("strata train-lm --"))
 
 
 def test_recipe_names_are_completed_by_kind(complete):
-    assert complete("strata train-lm --recipe lm/s") == ["lm/small"]
+    assert complete("strata train-lm --recipe lm/sm") == ["lm/small"]
     assert "corpus/python-topics" not in complete("strata train-lm --recipe ")
-    assert complete("strata prepare-corpus --recipe ") == ["corpus/python-topics"]
+    assert complete("strata prepare-corpus --recipe corpus/p") == ["corpus/python-topics"]
+    assert not set(complete("strata train-graph --recipe ")) & set(complete("strata train-lm --recipe "))
+    assert complete("strata train-graph --recipe graph/q") == ["graph/quickstart"]
     assert "corpus/python-topics" in complete("strata recipes show ")
 
 
@@ -55,6 +57,10 @@ def test_set_keys_are_completed(complete):
         "optimizer.warmup_ratio=",
         "optimizer.weight_decay=",
     ]
+    assert complete("strata train-graph --set objective.pair") == [
+        "objective.pair_margin=",
+        "objective.pair_margin_size=",
+    ]
     assert "run.max_steps=" in complete("strata resume r --set run.")
     assert "run.seed=" not in complete("strata resume r --set run.")
 
@@ -63,6 +69,14 @@ def test_run_directories_and_their_steps_are_completed_newest_first(complete, ru
     assert complete("strata resume ") == ["runs/small-1"]
     assert complete("strata resume runs/sm") == ["runs/small-1"]
     assert complete("strata resume runs/small-1 --from ") == ["latest", "best", "10000", "10", "9"]
+
+
+def test_evaluate_and_predict_complete_runs_their_steps_and_splits(complete, run_directory):
+    assert complete("strata evaluate ") == complete("strata predict ") == ["runs/small-1"]
+    assert complete("strata evaluate runs/small-1 --from ") == ["latest", "best", "10000", "10", "9"]
+    assert complete("strata evaluate runs/small-1 --split te") == ["test"]
+    (run_directory / "corpus.json").write_text('{"splits": {"train": {}, "test-02": {}, "test-03": {}}}')
+    assert complete("strata evaluate runs/small-1 --corpus runs/small-1 --split te") == ["test-02", "test-03"]
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
@@ -82,6 +96,6 @@ def test_completion_works_without_torch_and_pydantic_and_writes_nothing(complete
 
 
 def test_offered_samples_are_those_that_there_are():
-    from strata_core.corpus.sources.samples import SAMPLES
+    from strata_core.corpus.sources.samples import GRAPH_SAMPLES, SAMPLES
 
-    assert completion.samples("") == list(SAMPLES)
+    assert completion.samples("") == sorted([*SAMPLES, *GRAPH_SAMPLES])

@@ -58,7 +58,7 @@ def test_check_reports_every_fault_on_standard_error(tmp_path, capsys):
     assert f"{path}:4: run.max_steps = 0" in shown.err
 
 
-@pytest.mark.parametrize("kind", ["lm", "corpus"])
+@pytest.mark.parametrize("kind", ["lm", "graph", "corpus"])
 def test_schema_is_a_json_schema_of_the_kind(capsys, kind):
     assert main.run(["recipes", "schema", kind]) == 0
     schema = json.loads(capsys.readouterr().out)
@@ -68,4 +68,4 @@ def test_schema_is_a_json_schema_of_the_kind(capsys, kind):
 
 def test_schema_of_an_unknown_kind_is_a_usage_error(capsys):
     assert main.run(["recipes", "schema", "lmm"]) == 2
-    assert "lm, corpus" in capsys.readouterr().err
+    assert "lm, graph, corpus" in capsys.readouterr().err

@@ -165,9 +165,9 @@ def trained(tmp_path_factory, byte_corpus) -> Path:
     settings = [*TINY, "run.max_steps=4", "checkpoint.every=2", "checkpoint.keep_last=9"]
     recipe = load_recipe(folder / "tiny.toml", "lm", settings)
 
-    from strata_core.training.launch import train_lm
+    from strata_core.training.launch import train
 
-    train_lm(recipe, folder / "run", device="cpu")
+    train(recipe, folder / "run", device="cpu")
     return folder
 
 

@@ -1,4 +1,4 @@
-"""`strata train-lm`: a recipe trained into a new run directory."""
+"""`strata train-lm` and `strata train-graph`: a recipe trained into a new run directory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from strata_cli.commands.training import LaunchOptions, join_step, run_training,
 from strata_core.errors import PlaceTakenError, UsageError
 from strata_core.files import expand_path
 from strata_core.observer import Observer
-from strata_core.recipes import load_recipe
+from strata_core.recipes import load_training_recipe
 from strata_core.training import worker
 from strata_core.training.stop import StopRequests
 
 _RUNS_FOLDER = Path("runs")
 
 
-def train_lm(
+def train(
+    kind: str,
     recipe_name: str,
     out: str | None,
     overrides: Sequence[str],
@@ -29,9 +30,19 @@ def train_lm(
     json_output: bool,
     quiet: bool,
 ) -> int:
-    """Trains, shows progress and the result, and returns the exit code."""
+    """Trains, shows progress and the result, and returns the exit code.
+
+    Args:
+        kind: of recipe, "lm" or "graph".
+        recipe_name: a shipped recipe's name, or a path.
+        out: the run directory, None for a new one under runs/.
+        overrides: key=value texts.
+        launching: how many ranks, and where.
+        dry_run: whether to print the recipe and the memory plan, and stop.
+        json_output, quiet: as for all commands.
+    """
     join_step(launching)
-    recipe = load_recipe(recipe_name, "lm", overrides)
+    recipe = load_training_recipe(recipe_name, overrides, kind=kind)
     if dry_run:
         show_plan(recipe, launching, json_output=json_output, quiet=quiet)
         return 0
@@ -50,12 +61,12 @@ def train_lm(
                 run_dir, device=device, predicted_peak_bytes=predicted, observer=observer, stop=stop
             )
         observer.notice(f"run directory {run_dir}")
-        return launch.train_lm(
+        return launch.train(
             recipe, run_dir, device=device, predicted_peak_bytes=predicted, observer=observer, stop=stop
         )
 
     settings = [argument for override in overrides for argument in ("--set", override)]
-    arguments = ["train-lm", "--recipe", recipe_name, "--out", str(run_dir), *launching.arguments(), *settings]
+    arguments = [f"train-{kind}", "--recipe", recipe_name, "--out", str(run_dir), *launching.arguments(), *settings]
     if quiet:
         arguments.append("--quiet")
     return run_training(work, lambda: recipe, arguments, launching, json_output=json_output, quiet=quiet)

@@ -1,0 +1,108 @@
+"""An evaluation as tables: figures in pairs, and nested ones in tables of their own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from strata_cli.display.figures import count_text
+from strata_cli.display.output import write_text
+from strata_cli.display.streams import columns, is_live, printable, wants_colour
+from strata_cli.display.table import write_pairs
+
+_SHOWN_ROWS = 60
+
+
+def write_evaluation(evaluation: Mapping[str, Any]) -> None:
+    """Writes an evaluation (EvaluationReport.to_json) to standard output."""
+    head = f"{evaluation['checkpoint']}, step {count_text(evaluation['step'])}"
+    where = f"{evaluation['split']} of {evaluation['corpus']}"
+    _write_section(printable(f"{head} on {where}"), evaluation["metrics"])
+
+
+def _write_section(title: str, values: Mapping[str, Any]) -> None:
+    """The plain figures of a dictionary as one table, then one for each table or dictionary in it."""
+    pairs = [(_words(name), _figure(value)) for name, value in values.items() if not isinstance(value, (Mapping, list))]
+    nested = {name: value for name, value in values.items() if isinstance(value, (Mapping, list))}
+    if pairs:
+        write_pairs(title, pairs)
+    for number, (name, value) in enumerate(nested.items()):
+        if pairs or number:
+            write_text("")
+        inner = f"{title if not pairs else ''}: {_words(name)}".removeprefix(": ")
+        if isinstance(value, list):
+            _write_list(inner, value)
+        elif _is_table(value):
+            _write_rows(inner, [{"": key, **row} for key, row in value.items()])
+        else:
+            _write_section(inner, value)
+
+
+def _write_list(title: str, values: Sequence[Any]) -> None:
+    if values and all(isinstance(value, Mapping) for value in values):
+        _write_rows(title, values)
+    elif values:
+        write_pairs(title, [(str(number), _figure(value)) for number, value in enumerate(values, 1)])
+
+
+def _is_table(values: Mapping[str, Any]) -> bool:
+    """Whether the values are the rows of a table: dictionaries of plain figures."""
+    rows = list(values.values())
+    return bool(rows) and all(
+        isinstance(row, Mapping) and row and not any(isinstance(value, (Mapping, list)) for value in row.values())
+        for row in rows
+    )
+
+
+def _write_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    headings = list(dict.fromkeys(name for row in rows for name in row))
+    shown = [[_figure(row.get(name, "")) for name in headings] for row in rows[:_SHOWN_ROWS]]
+    words = [_words(name) for name in headings]
+    numeric = [all(not isinstance(row.get(name), str) for row in rows) for name in headings]
+    if is_live(sys.stdout):
+        _write_framed(title, words, shown, numeric)
+    else:
+        _write_aligned(title, words, shown, numeric)
+    if len(rows) > _SHOWN_ROWS:
+        write_text(f"and {count_text(len(rows) - _SHOWN_ROWS)} more; --json has them all")
+
+
+def _write_aligned(title: str, headings: list[str], rows: list[list[str]], numeric: list[bool]) -> None:
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    lines = [title]
+    for cells in [headings, *rows]:
+        aligned = zip(cells, widths, numeric, strict=True)
+        line = "  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in aligned)
+        lines.append(line.rstrip())
+    write_text("\n".join(lines))
+
+
+def _write_framed(title: str, headings: list[str], rows: list[list[str]], numeric: list[bool]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for heading, right in zip(headings, numeric, strict=True):
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console(file=sys.stdout, width=columns(), no_color=not wants_colour(sys.stdout)).print(table)
+
+
+def _words(name: str) -> str:
+    return printable(str(name).replace("_", " "))
+
+
+def _figure(value: Any) -> str:
+    """A figure as people read it: counts with their thousands marked, others to four places."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return count_text(value)
+    if isinstance(value, float):
+        return f"{value:.4f}" if abs(value) < 1e4 else f"{value:.6g}"
+    return printable(str(value))

@@ -1,0 +1,119 @@
+"""Labels between two nodes that a path composition tells for new graphs.
+
+Shapes: B examples, P paths, V bracketings, K labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import torch
+
+from strata_core.corpus.graph_example import GraphExample, Mode
+from strata_core.corpus.graph_names import GraphNames
+from strata_core.errors import DataError
+from strata_core.models.path_composition import CompositionConfig, PathComposition
+from strata_core.objectives.composition import vote
+from strata_core.recipes.graph import GraphRecipe
+from strata_core.training.kinship_batches import fixed_priorities, lay_out_paths
+from strata_core.training.simple_paths import simple_paths
+from strata_core.training.trained import Trained
+
+RANKED_LABELS = 10
+"""Labels that a ranking has at most."""
+
+_EXAMPLES_IN_A_BATCH = 64
+_SHOWN_EXAMPLES = 20
+
+
+class LabelPredictor:
+    """Tells the label between two nodes, as an evaluation does: bracketings and paths vote.
+
+    Args:
+        trained: a checkpoint of a path composition.
+        device: where to compute.
+        autocast: the context that forward passes run in.
+
+    Raises:
+        DataError: the checkpoint lacks something, or cannot be used.
+    """
+
+    def __init__(
+        self, trained: Trained, device: torch.device, autocast: Callable[[], AbstractContextManager[Any]]
+    ) -> None:
+        match trained.config:
+            case {"relations": list(relations), "targets": list(targets), "model": dict(shape)}:
+                self.names = GraphNames(tuple(relations), targets=tuple(targets))
+            case _:
+                raise DataError(f"{trained.checkpoint.path / 'config.json'}: has no relations, targets and model")
+        recipe = trained.recipe()
+        self._recipe = recipe if isinstance(recipe, GraphRecipe) else GraphRecipe()
+        self._model = PathComposition(CompositionConfig.from_dict(shape))
+        trained.load_into(self._model)
+        self._model.to(device)
+        self._device = device
+        self._autocast = autocast
+
+    def answer(self, examples: list[GraphExample], progress: Callable[[int, int], None]) -> Iterator[dict[str, Any]]:
+        """A record for each example, in order: JSON values.
+
+        Yields:
+            "id", "label" (the likeliest), "ranking" (labels with their probabilities) and "paths" (relations along
+            those that were read; none where no path leads to the second node).
+
+        Raises:
+            DataError: examples ask for something else than a label; they are listed.
+        """
+        problems = [
+            f"{example.id}: asks for {example.query.mode.name.lower()}"
+            for example in examples
+            if example.query.mode != Mode.RELATION
+        ]
+        if problems:
+            more = [f"and {len(problems) - _SHOWN_EXAMPLES:,} more"] if len(problems) > _SHOWN_EXAMPLES else []
+            raise DataError(
+                "this model tells the label between two nodes and nothing else",
+                problems=(*problems[:_SHOWN_EXAMPLES], *more),
+                hint='a query for it has "mode": "relation", a start and an "end"',
+            )
+        for start in range(0, len(examples), _EXAMPLES_IN_A_BATCH):
+            batch = examples[start : start + _EXAMPLES_IN_A_BATCH]
+            yield from self._batch(batch)
+            progress(start + len(batch), len(examples))
+
+    def _batch(self, examples: list[GraphExample]) -> Iterator[dict[str, Any]]:
+        paths = [self._paths(example) for example in examples]
+        for example, of_example, chances in zip(examples, paths, self._chances(paths), strict=True):
+            ranked = np.argsort(-chances, kind="stable")[:RANKED_LABELS].tolist()
+            yield {
+                "id": example.id,
+                "label": self.names.targets[ranked[0]],
+                "ranking": [
+                    {"label": self.names.targets[number], "probability": round(float(chances[number]), 6)}
+                    for number in ranked
+                ],
+                "paths": [[self.names.relations[relation] for relation in path] for path in of_example],
+            }
+
+    def _paths(self, example: GraphExample) -> list[tuple[int, ...]]:
+        model = self._recipe.model
+        assert example.query.end is not None
+        start, end = example.query.branches[0].start, example.query.end
+        return simple_paths(example.edges, start, end, max_edges=model.longest_path, max_paths=model.max_paths)
+
+    def _chances(self, paths_B: list[list[tuple[int, ...]]]) -> np.ndarray:
+        """float32 [B, K]."""
+        fixed = fixed_priorities(self._recipe.evaluation.bracketings, self._recipe.model.longest_path - 1)
+        priorities = np.broadcast_to(fixed, (len(paths_B), self._recipe.model.max_paths, *fixed.shape))
+        nothing = np.zeros(len(paths_B), dtype=np.int64)
+        arrays = lay_out_paths(paths_B, nothing, priorities, no_path=len(self.names.relations))
+        batch = {name: tensor.to(self._device) for name, tensor in arrays.items()}
+        with torch.inference_mode(), self._autocast():
+            states_TD = self._model(batch["relations"], batch["pairs"], batch["roots"])
+            states_PVD = states_TD.unflatten(0, (batch["path_examples"].shape[0], -1))
+            scores_PVK = self._model.scores(states_PVD)
+        votes_BK = vote(scores_PVK, batch["path_examples"], batch["path_weights"], len(paths_B))
+        return np.asarray(votes_BK.cpu().numpy())

@@ -1,0 +1,102 @@
+"""From a trained model and a file to the bytes of a file of predictions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from strata_core.corpus.conllu_writing import write_conllu
+from strata_core.errors import UsageError
+from strata_core.observer import SILENT, Observer
+from strata_core.prediction.graph_input import read_queries
+from strata_core.prediction.graph_prediction import GraphPredictor
+from strata_core.prediction.label_prediction import LabelPredictor
+from strata_core.prediction.sentence_input import FORMATS, read_sentences
+from strata_core.prediction.structure_prediction import StructurePredictor
+from strata_core.training.distributed import choose_device
+from strata_core.training.precision import choose_precision
+from strata_core.training.trained import BEST_OR_LATEST, Trained, find_trained
+
+Autocast = Callable[[], AbstractContextManager[Any]]
+
+_ANSWERING: dict[str, type[GraphPredictor | LabelPredictor]] = {
+    "graph-reasoner": GraphPredictor,
+    "path-composition": LabelPredictor,
+}
+"""For each kind of model that answers queries over graphs, what asks it."""
+
+
+def predict_file(
+    path: Path,
+    file: str,
+    *,
+    format: str = "auto",
+    choose: str = BEST_OR_LATEST,
+    device: str = "auto",
+    observer: Observer = SILENT,
+) -> bytes:
+    """What a trained model says of the content of a file.
+
+    Args:
+        path: a run, or a checkpoint folder.
+        file: sentences for a structured language model, graphs with queries for a reasoner; "-" is standard input.
+        format: a name of `sentence_input.FORMATS`, or "auto".
+        choose: which checkpoint of a run; see `find_trained`.
+        device: "auto", "cpu", "cuda" or "mps".
+        observer: shown the progress.
+
+    Returns:
+        CoNLL-U, with the columns UP:PRED and UP:ARGHEADS where predicates were learned; or JSON Lines of answers.
+
+    Raises:
+        UsageError: no such run, checkpoint, file or device, or a model that has nothing to say of such files.
+        DataError: the checkpoint is not whole, or the file has faults; they are listed.
+    """
+    place = choose_device(device, 0)
+    trained = find_trained(path, choose=choose, observer=observer)
+    recipe = None if trained.run is None else trained.run.recipe_with(())[0]
+    asked = "fp32" if recipe is None else recipe.run.precision
+    force = recipe is not None and recipe.run.force_precision
+    autocast = choose_precision(asked, place, force=force).autocast(place)
+    kind = str(trained.config.get("kind"))
+    if kind == "lm":
+        raise UsageError(
+            f"{trained.checkpoint.path} is a language model of text alone, which has no annotation or answers to give",
+            hint="strata predict is for models trained with structure (lm/mixed, lm/ud, ...) or on graphs",
+        )
+    if kind == "structured-lm":
+        return _annotated(trained, file, format, place, autocast, observer)
+    if kind in _ANSWERING:
+        return _answered(_ANSWERING[kind](trained, place, autocast), file, format, observer)
+    raise UsageError(
+        f"{trained.checkpoint.path} is a model of kind {kind!r}: there is no file that it could be asked about",
+        hint="strata evaluate measures it; strata predict is for models of sentences and of small graphs",
+    )
+
+
+def _answered(predictor: GraphPredictor | LabelPredictor, file: str, format: str, observer: Observer) -> bytes:
+    if format not in ("auto", "jsonl"):
+        raise UsageError(f"--format {format}: this model answers queries in JSON Lines", hint="--format jsonl")
+    examples = read_queries(file, predictor.names)
+    observer.stage_started("answering", len(examples), "queries")
+    records = list(predictor.answer(examples, lambda done, total: observer.stage_advanced(done)))
+    observer.stage_finished()
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def _annotated(
+    trained: Trained, file: str, format: str, place: torch.device, autocast: Autocast, observer: Observer
+) -> bytes:
+    if format == "jsonl":
+        raise UsageError("--format jsonl: this model annotates sentences", hint=f"--format {', '.join(FORMATS)}")
+    predictor = StructurePredictor(trained, place, autocast)
+    sentences = read_sentences(file, format=format)
+    observer.stage_started("annotating", sum(len(sentence.forms) for sentence in sentences), "words")
+    annotated = predictor.annotate(sentences, lambda done, total: observer.stage_advanced(done))
+    observer.stage_finished()
+    return "".join(write_conllu(annotated, roles=predictor.has_roles)).encode()
