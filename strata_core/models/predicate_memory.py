@@ -27,6 +27,8 @@ MEMORY_ROLES = ("NONE", "ARG0", "ARG1", "ARG2", "OTHER")
 
 _CORE_OPPOSITE = {1: 2, 2: 1}
 _LEAST_MASS = 1e-6
+_RARITY = 3.0
+"""Nats by which a position is no predicate, and a pair has no role, before anything is known of them."""
 
 
 def memory_role(role: str) -> int:
@@ -36,10 +38,11 @@ def memory_role(role: str) -> int:
 
 @dataclass(frozen=True)
 class PredicateMemoryConfig:
-    """Widths: of what a channel carries, and that the biaffine role scores work in."""
+    """Widths: of what a channel carries, and that the biaffine role scores work in; and the gate at the start."""
 
     channel_width: int = 32
     role_width: int = 64
+    initial_gate: float = 0.0
 
 
 class EdgeScores(NamedTuple):
@@ -102,12 +105,14 @@ def override_roles(
 class PredicateMemory(nn.Module):
     """Reads states, gives back what the memory adds to them, and the scores its edges were made of.
 
-    The gate a in tanh(a) * read starts at 0 (Flamingo, Alayrac et al. 2022): at first the memory adds nothing.
+    With the gate a in tanh(a) * read at 0 (Flamingo, Alayrac et al. 2022) the memory adds nothing at first; then what
+    finds edges has no gradient either, and edits of roles can pass unnoticed for long.
     """
 
     def __init__(self, d_model: int, config: PredicateMemoryConfig, norm_eps: float) -> None:
         super().__init__()
         self.n_channels = len(MEMORY_ROLES) - 1
+        self._initial_gate = config.initial_gate
         channels_width = self.n_channels * config.channel_width
         self.norm = RMSNorm(d_model, norm_eps)
         self.predicate = nn.Linear(d_model, 1)
@@ -125,12 +130,16 @@ class PredicateMemory(nn.Module):
         from_states = ("predicate_side", "argument_side", "query", "key", "value")
         return {f"{name}.weight": self.query.in_features**-0.5 for name in from_states}
 
-    def initial_transposes(self) -> dict[str, str]:
-        """What is read starts as the states that were written, as far as the channels are wide enough to hold them.
+    def finish_initial_values(self) -> None:
+        """What is read starts as the states that were written, edges as rare as they are, the gate as configured.
 
         With tied embeddings an opening gate then names what fills a role, and what is left to learn is whom to ask.
+        Rare edges (a prior, as Lin et al. 2017 give rare classes) leave room for those that an override asserts.
         """
-        return {"output.weight": "value.weight"}
+        self.output.weight.copy_(self.value.weight.T)
+        self.predicate.bias.fill_(-_RARITY)
+        self.role.weight[MEMORY_ROLES.index("NONE"), -1, -1] = _RARITY
+        self.gate.fill_(self._initial_gate)
 
     def forward(
         self, states_BLD: Tensor, visible_BLL: Tensor, override: RoleOverride | None = None

@@ -58,6 +58,12 @@ class GraphModelTable(Table):
         ge=0,
         lt=1,
     )
+    message_norm_eps: float = setting(
+        1e-6,
+        "Added to the mean square of summed messages where they are normalised; 1: as large as a message, so that many "
+        "ways to a node outweigh one, for sparse graphs; knowledge graphs only.",
+        gt=0,
+    )
     link_head: Literal["cosine", "mlp"] = setting(
         "cosine", "How two node states are scored: their cosine, or an MLP over product and absolute difference."
     )

@@ -40,6 +40,9 @@ class PredicateMemoryTable(Table):
     enabled: bool = setting(False, "Whether the model has one.")
     channel_width: int = setting(32, "Width of what the edges of one role carry.", unit="features", ge=1, le=2**16)
     role_width: int = setting(64, "Width that the memory's roles are scored in.", unit="features", ge=1, le=2**16)
+    initial_gate: float = setting(
+        0.0, "Where the gate on what is read starts; 0: nothing is added at first, and role edits are learned late."
+    )
 
 
 class GraphObjectMemoryTable(Table):
@@ -70,6 +73,9 @@ class GraphObjectMemoryTable(Table):
         unit="probability",
         ge=0,
         lt=1,
+    )
+    initial_gate: float = setting(
+        0.0, "Where the gate on what is read starts; 0: nothing is added at first, and role edits are learned late."
     )
     train_alone: bool = setting(False, "Train the parameters of this memory alone; all others stay as they are.")
 

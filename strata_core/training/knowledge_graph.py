@@ -86,6 +86,7 @@ class KnowledgeGraphTask:
             n_heads=model.n_heads,
             dropout=model.dropout,
             weight_dropout=model.message_dropout,
+            norm_eps=model.message_norm_eps,
         )
 
     def check(self) -> None:

@@ -20,7 +20,6 @@ from strata_core.training.order import SampleOrder
 
 _NOT_REACHED = -1
 _REGISTERS = 64
-_LEAST_GROUPS = 4
 
 
 def with_inverses(triples: np.ndarray, n_relations: int) -> np.ndarray:
@@ -244,13 +243,12 @@ def _sketched_counts(sketches: np.ndarray) -> np.ndarray:
 class GroupOrder:
     """The order in which a run sees the queries: a pure function of (seed, position), as SampleOrder is.
 
-    In each epoch the edges of each relation are put in an order and cut into groups, the last one of a relation being
-    smaller; then all groups are put in an order. No group has more than a quarter of its relation's edges, which
-    its graph lacks, as long as there are four: what answers are told by must be left.
+    In each epoch the edges of each relation are put in an order and cut into as few groups as can be, of equal size or
+    one less; then all groups are put in an order.
 
     Args:
         relations: int [E], of the edges.
-        group_size: queries in a group.
+        group_size: queries in a group, at most.
         seed: the run's seed.
 
     Attributes:
@@ -261,8 +259,7 @@ class GroupOrder:
         self._by_relation = np.argsort(relations, kind="stable")
         self._offsets = np.concatenate([[0], np.cumsum(np.bincount(relations))])
         n_edges = np.diff(self._offsets)
-        self._group_sizes = np.clip(n_edges // _LEAST_GROUPS, 1, group_size)
-        self._first_groups = np.concatenate([[0], np.cumsum(-(-n_edges // self._group_sizes))])
+        self._first_groups = np.concatenate([[0], np.cumsum(-(-n_edges // group_size))])
         self.n_groups = int(self._first_groups[-1])
         self._order = SampleOrder(self.n_groups, seed, "query groups")
         self._edge_orders: Mapping[int, SampleOrder] = {
@@ -277,8 +274,8 @@ class GroupOrder:
         number = int(self._order.samples(position, 1)[0])
         relation = int(np.searchsorted(self._first_groups, number, side="right")) - 1
         n_edges = int(self._offsets[relation + 1] - self._offsets[relation])
-        group_size = int(self._group_sizes[relation])
-        first = (number - int(self._first_groups[relation])) * group_size
-        count = min(group_size, n_edges - first)
-        places = self._edge_orders[relation].samples(epoch * n_edges + first, count)
+        place = number - int(self._first_groups[relation])
+        n_groups = int(self._first_groups[relation + 1]) - int(self._first_groups[relation])
+        first, stop = place * n_edges // n_groups, (place + 1) * n_edges // n_groups
+        places = self._edge_orders[relation].samples(epoch * n_edges + first, stop - first)
         return relation, self._by_relation[self._offsets[relation] + places]

@@ -159,10 +159,10 @@ class StructuredTask:
             feature_buckets=model.word_features.buckets,
             word_dropout=model.word_dropout,
             memory_layer=model.memory_layer,
-            predicate_memory=PredicateMemoryConfig(learned.channel_width, learned.role_width)
+            predicate_memory=PredicateMemoryConfig(learned.channel_width, learned.role_width, learned.initial_gate)
             if learned.enabled
             else None,
-            graph_object_memory=GraphObjectMemoryConfig(len(labels["role"]), given.n_heads)
+            graph_object_memory=GraphObjectMemoryConfig(len(labels["role"]), given.n_heads, given.initial_gate)
             if given.enabled
             else None,
         )

@@ -62,35 +62,23 @@ def test_a_module_can_ask_for_zeros():
     assert torch.equal(gate.inner.weight, torch.zeros(3, 3))
 
 
-def test_a_module_can_ask_for_identities():
-    class Passing(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = nn.Linear(3, 3)
-
-        def initial_identities(self) -> tuple[str, ...]:
-            return ("inner.weight",)
-
-    model = nn.Sequential(nn.Linear(3, 3), Passing())
-    initialise(model, 1)
-    assert torch.equal(model[1].inner.weight, torch.eye(3))
-    assert not torch.equal(model[0].weight, torch.eye(3))
-
-
-def test_a_module_can_ask_for_the_transpose_of_another_parameter():
+def test_a_module_can_set_values_of_its_own_once_all_are_drawn():
     class ThereAndBack(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.back = nn.Linear(5, 3, bias=False)
             self.there = nn.Linear(3, 5, bias=False)
+            self.gate = nn.Parameter(torch.zeros(1))
 
-        def initial_transposes(self) -> dict[str, str]:
-            return {"back.weight": "there.weight"}
+        def finish_initial_values(self) -> None:
+            self.back.weight.copy_(self.there.weight.T)
+            self.gate.fill_(0.25)
 
     model = nn.Sequential(ThereAndBack())
     initialise(model, 1)
     assert torch.equal(model[0].back.weight, model[0].there.weight.T)
     assert model[0].there.weight.abs().max() > 0
+    assert model[0].gate.item() == 0.25
 
 
 def test_the_global_generator_is_left_alone():
