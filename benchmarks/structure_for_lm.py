@@ -1,6 +1,6 @@
 """Does structure help the language model? Pure LM against ud, srl and mixed supervision on one corpus, in one table.
 
-Run: python benchmarks/structure_for_lm.py CORPUS [--seeds 3] [--steps 1200] [--pairs 640] [--folder DIR]
+Run: python benchmarks/structure_for_lm.py CORPUS [--seeds 3] [--steps 250] [--pairs 640] [--folder DIR]
 
 All rows have the same transformer, which is what predicts; the heads that structured rows train beside it are left out
 of the count of parameters, and no row has a memory. Structured rows take the given number of steps of windows and
@@ -32,8 +32,9 @@ from strata_core.training.launch import train
 from strata_core.training.trained import find_trained
 
 MODEL = (
-    "model.d_model=192",
-    "model.n_layers=4",
+    "model.d_model=128",
+    "model.n_layers=3",
+    "model.heads.arc_width=64",
     "model.dropout=0.1",
     "model.max_seq_len=256",
     "model.predicate_memory.enabled=false",
@@ -53,7 +54,7 @@ NO_STRUCTURE = (
     "objective.srl.role=0",
     "objective.chart.type=0",
 )
-WINDOWS, SENTENCES = 6, 24
+WINDOWS, SENTENCES = 4, 16
 ROWS = {"pure": "lm/mixed", "ud": "lm/ud", "srl": "lm/srl", "mixed": "lm/mixed"}
 PAIR_SEED = 0
 
@@ -62,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=1200, help="steps of the structured rows")
+    parser.add_argument("--steps", type=int, default=250, help="steps of the structured rows")
     parser.add_argument("--pairs", type=int, default=640)
     parser.add_argument("--folder", type=Path, default=None, help="of runs; those in it are not repeated")
     arguments = parser.parse_args()

