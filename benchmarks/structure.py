@@ -28,6 +28,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "objective.ud.node_type=0",
         "batch.sentences=0",
         "batch.batch_size=12",
+        "batch.micro_batch_size=",
     ),
     "ud": ("lm/synthetic/ud",),
     "srl": ("lm/synthetic/srl",),
