@@ -1,10 +1,11 @@
 """The subcommands and their options. Whatever takes time to import is imported by the command that needs it."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import typer
 
-from strata_cli import completion
+from strata_cli import completion, corpus_options
 from strata_cli.replay_option import ReplayCommand
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -51,6 +52,22 @@ MaxRestarts = Annotated[
 ]
 
 
+def _recipe_option(names: Callable[[str], list[str]]) -> Any:
+    return typer.Option(
+        metavar="NAME_OR_PATH",
+        help="A shipped recipe's name or a TOML file; see `strata recipes list`.",
+        autocompletion=names,
+    )
+
+
+def _set_option(keys: Callable[[str], list[str]]) -> Any:
+    return typer.Option(
+        metavar="KEY=VALUE",
+        help="Change a setting of the recipe; may be given many times. An empty value is the default.",
+        autocompletion=keys,
+    )
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         from strata_cli.display.output import write_text
@@ -77,80 +94,27 @@ def strata(
 
 @app.command("prepare-corpus", short_help="Text, treebanks or graphs into a corpus with splits and a manifest.")
 def prepare_corpus(
-    out: Annotated[str, typer.Option(metavar="DIR", help="Where the corpus goes; must not exist.")],
-    inputs: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[INPUT]...", help="Files and folders (.txt, .jsonl, .conllu, .gz, .zst); - is standard input."
-        ),
-    ] = None,
-    sample: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="A built-in sample, in place of inputs.", autocompletion=completion.samples),
-    ] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME_OR_PATH",
-            help="A corpus recipe; options win over it.",
-            autocompletion=completion.corpus_recipes,
-        ),
-    ] = None,
-    sample_sentences: Annotated[int | None, typer.Option(min=1, help="Size of a generated treebank.")] = None,
-    sample_seed: Annotated[int | None, typer.Option(help="Seed of a generated sample.")] = None,
-    roles: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH", help="Stand-off roles (UP columns) for the treebanks; may be given many times."),
-    ] = None,
-    vocab_size: Annotated[int | None, typer.Option(min=257, help="Vocabulary of the tokenizer to train.")] = None,
-    tokenizer: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A tokenizer.json to use, in place of training one.")
-    ] = None,
-    text_key: Annotated[str | None, typer.Option(metavar="KEY", help="Key of the text in a JSONL record.")] = None,
-    val_fraction: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, help="Share of the documents or examples held out for validation.")
-    ] = None,
-    shard_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens after which a shard is closed.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; any number gives the same bytes.")] = None,
-    backend: Annotated[
-        Literal["auto", "tokenizers", "fast"] | None,
-        typer.Option(help="What encodes the text; all give the same bytes."),
-    ] = None,
-    on_error: Annotated[
-        Literal["stop", "skip"] | None,
-        typer.Option(help="Whether a bad record ends the work or is left out."),
-    ] = None,
-    format: Annotated[
-        Literal["auto", "text", "jsonl", "conllu", "conll2009", "triples", "clutrr", "graphs"] | None,
-        typer.Option(help="How inputs are read; auto goes by names, and looks for graphs in folders and JSON Lines."),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,C", help="Order of head, relation and tail in triples.", rich_help_panel="Corpora of graphs"
-        ),
-    ] = None,
-    sample_examples: Annotated[
-        int | None,
-        typer.Option(min=1, help="Training examples of synthetic-reasoning.", rich_help_panel="Corpora of graphs"),
-    ] = None,
-    sample_eval_examples: Annotated[
-        int | None,
-        typer.Option(min=1, help="Examples in each of its other splits.", rich_help_panel="Corpora of graphs"),
-    ] = None,
-    sample_longest_hops: Annotated[
-        int | None,
-        typer.Option(min=2, max=8, help="Hops of its longest training query.", rich_help_panel="Corpora of graphs"),
-    ] = None,
-    sample_doubtful_share: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            help="Share of its examples around a link that holds only with a known chance.",
-            rich_help_panel="Corpora of graphs",
-        ),
-    ] = None,
+    out: corpus_options.Out,
+    inputs: corpus_options.Inputs = None,
+    sample: corpus_options.Sample = None,
+    recipe: corpus_options.Recipe = None,
+    sample_sentences: corpus_options.SampleSentences = None,
+    sample_seed: corpus_options.SampleSeed = None,
+    roles: corpus_options.Roles = None,
+    vocab_size: corpus_options.VocabSize = None,
+    tokenizer: corpus_options.Tokenizer = None,
+    text_key: corpus_options.TextKey = None,
+    val_fraction: corpus_options.ValFraction = None,
+    shard_tokens: corpus_options.ShardTokens = None,
+    workers: corpus_options.Workers = None,
+    backend: corpus_options.Backend = None,
+    on_error: corpus_options.OnError = None,
+    format: corpus_options.Format = None,
+    columns: corpus_options.Columns = None,
+    sample_examples: corpus_options.SampleExamples = None,
+    sample_eval_examples: corpus_options.SampleEvalExamples = None,
+    sample_longest_hops: corpus_options.SampleLongestHops = None,
+    sample_doubtful_share: corpus_options.SampleDoubtfulShare = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
@@ -187,23 +151,9 @@ def prepare_corpus(
 
 @app.command("train-lm", short_help="Train a language model as a recipe says.")
 def train_lm(
-    recipe: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME_OR_PATH",
-            help="A shipped recipe's name or a TOML file; see `strata recipes list`.",
-            autocompletion=completion.lm_recipes,
-        ),
-    ],
+    recipe: Annotated[str, _recipe_option(completion.lm_recipes)],
     out: RunDir = None,
-    set: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="Change a setting of the recipe; may be given many times. An empty value is the default.",
-            autocompletion=completion.lm_keys,
-        ),
-    ] = None,
+    set: Annotated[list[str] | None, _set_option(completion.lm_keys)] = None,
     device: Device = "auto",
     device_memory: DeviceMemory = None,
     nproc: Nproc = "1",
@@ -224,23 +174,9 @@ def train_lm(
 
 @app.command("train-graph", short_help="Train a graph reasoner as a recipe says.")
 def train_graph(
-    recipe: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME_OR_PATH",
-            help="A shipped recipe's name or a TOML file; see `strata recipes list`.",
-            autocompletion=completion.graph_recipes,
-        ),
-    ],
+    recipe: Annotated[str, _recipe_option(completion.graph_recipes)],
     out: RunDir = None,
-    set: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="Change a setting of the recipe; may be given many times. An empty value is the default.",
-            autocompletion=completion.graph_keys,
-        ),
-    ] = None,
+    set: Annotated[list[str] | None, _set_option(completion.graph_keys)] = None,
     device: Device = "auto",
     device_memory: DeviceMemory = None,
     nproc: Nproc = "1",

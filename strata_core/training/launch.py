@@ -179,18 +179,10 @@ def resume_run(
         checkpoint = _starting_point(run, start_from, observer)
         state = TrainerState.from_json(checkpoint.trainer) if checkpoint else TrainerState()
         ranks.check_same(state.progress.step, "the checkpoint to go on from at step", place)
-        if state.progress.step > recipe.run.max_steps:
-            raise UsageError(
-                f"{run_dir} is at step {state.progress.step}, beyond run.max_steps {recipe.run.max_steps}",
-                hint=f"raise it: --set run.max_steps={state.progress.step + 1}",
-            )
-        if ranks.is_first and checkpoint is not None and not run.manifest.state["final"]:
-            # A kill may have come between the last rename of a checkpoint and what follows it.
-            best_step = state.best["step"] if state.best else None
-            _open_store(run, recipe, observer).repair_links(latest=state.progress.step, best=best_step)
+        _check_not_beyond(recipe, state, run)
+        if checkpoint is not None and ranks.is_first:
+            _end_what_a_kill_cut_off(run, recipe, state, observer)
         if checkpoint is not None and state.is_over(recipe):
-            if ranks.is_first and not run.manifest.state["final"]:
-                run.close(final=True)
             at = f"step {state.progress.step} of {recipe.run.max_steps}"
             observer.notice(f"{run.path} is already at {at}: nothing to do")
             return {**_result(run, state, ALREADY_FINISHED), "checkpoint": str(checkpoint.path)}
@@ -209,6 +201,27 @@ def resume_run(
             )
         ranks.barrier()
         return session.train(run, checkpoint=checkpoint)
+
+
+def _check_not_beyond(recipe: TrainingRecipe, state: TrainerState, run: RunFolder) -> None:
+    step = state.progress.step
+    if step > recipe.run.max_steps:
+        raise UsageError(
+            f"{run.path} is at step {step}, beyond run.max_steps {recipe.run.max_steps}",
+            hint=f"raise it: --set run.max_steps={step + 1}",
+        )
+
+
+def _end_what_a_kill_cut_off(
+    run: RunFolder, recipe: TrainingRecipe, state: TrainerState, observer: Observer
+) -> None:
+    """Does what follows the last rename of a checkpoint, where a kill may have come in between."""
+    if run.manifest.state["final"]:
+        return
+    best_step = state.best["step"] if state.best else None
+    _open_store(run, recipe, observer).repair_links(latest=state.progress.step, best=best_step)
+    if state.is_over(recipe):
+        run.close(final=True)
 
 
 @contextmanager
