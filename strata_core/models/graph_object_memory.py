@@ -12,13 +12,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from strata_core.errors import RecipeError
+from strata_core.models.config import ModelConfig
 from strata_core.models.edge_slots import EdgeSlots
 from strata_core.models.normalisation import RMSNorm
 from strata_core.models.word_states import states_at
 
 
 @dataclass(frozen=True)
-class GraphObjectMemoryConfig:
+class GraphObjectMemoryConfig(ModelConfig):
     """How many types edges can have, the shared one not counted, the heads that read them, the gate at the start."""
 
     n_types: int

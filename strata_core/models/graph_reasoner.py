@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from strata_core.errors import DataError, RecipeError
+from strata_core.errors import RecipeError
+from strata_core.models.config import ModelConfig
 from strata_core.models.graph_heads import (
     ConfidenceHead,
     CosineLink,
@@ -38,7 +38,7 @@ N_STATUSES = 3
 
 
 @dataclass(frozen=True)
-class ReasonerConfig:
+class ReasonerConfig(ModelConfig):
     """The shape of a graph reasoner.
 
     Attributes:
@@ -88,25 +88,6 @@ class ReasonerConfig:
             dropout=self.dropout,
             relation_part=True,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> ReasonerConfig:
-        """The inverse of `to_dict`.
-
-        Raises:
-            DataError: a field is missing or unknown.
-        """
-        try:
-            return cls(**values)
-        except TypeError as error:
-            raise DataError(
-                f"the model's config is not one this version knows: {error}",
-                hint="load it with the version of strata that wrote it",
-            ) from None
 
 
 @dataclass(frozen=True)

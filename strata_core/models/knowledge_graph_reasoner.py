@@ -15,7 +15,6 @@ weight (D for "distmult", the heads for "gate"), W query width.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,14 +23,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from strata_core.errors import DataError
+from strata_core.models.config import ModelConfig
 from strata_core.models.normalisation import RMSNorm
 from strata_core.models.relational_passing import MessageWeights, PassingConfig
 from strata_core.models.segments import take_rows
 
 
 @dataclass(frozen=True)
-class KnowledgeGraphConfig:
+class KnowledgeGraphConfig(ModelConfig):
     """The shape of a KnowledgeGraphReasoner.
 
     Attributes:
@@ -74,23 +73,6 @@ class KnowledgeGraphConfig:
             message=self.message,
             n_heads=self.n_heads if self.message == "gate" else 1,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> KnowledgeGraphConfig:
-        """The shape that `to_dict` wrote.
-
-        Raises:
-            DataError: a field is unknown or missing.
-        """
-        known = {field.name for field in dataclasses.fields(cls)}
-        unknown, missing = sorted(set(fields) - known), {"n_relations"} - set(fields)
-        if unknown or missing:
-            raise DataError(f"config.json: a knowledge graph's model has {unknown} too much, lacks {sorted(missing)}")
-        return cls(**fields)
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ Shapes: N relations on all paths, T bracketings of all paths, L levels, W nodes 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from strata_core.errors import DataError
+from strata_core.errors import RecipeError
+from strata_core.models.config import ModelConfig
 from strata_core.models.normalisation import RMSNorm
 
 _NORM_EPS = 1e-6
@@ -25,7 +25,7 @@ _HIDDEN_MULTIPLE = 4
 
 
 @dataclass(frozen=True)
-class CompositionConfig:
+class CompositionConfig(ModelConfig):
     """The shape of a `PathComposition`.
 
     Attributes:
@@ -34,6 +34,9 @@ class CompositionConfig:
         d_model: width of the vectors.
         composition: name of one of `CELLS`.
         dropout: probability, on what a cell makes of its parts.
+
+    Raises:
+        RecipeError: there is no such cell.
     """
 
     n_relations: int
@@ -42,24 +45,11 @@ class CompositionConfig:
     composition: str = "mlp"
     dropout: float = 0.0
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> CompositionConfig:
-        """Reads what `to_dict` gives.
-
-        Raises:
-            DataError: a field is unknown or missing, or there is no such cell.
-        """
-        known = {field.name for field in fields(cls)}
-        if set(value) != known:
-            wrong = ", ".join(sorted(known ^ set(value)))
-            raise DataError(f"the shape of a path composition has other fields than it should: {wrong}")
-        if value["composition"] not in CELLS:
-            raise DataError(f"there is no composition cell {value['composition']!r}", hint=f"cells: {', '.join(CELLS)}")
-        return cls(**value)
+    def __post_init__(self) -> None:
+        if self.composition not in CELLS:
+            raise RecipeError(
+                f"model.composition is {self.composition!r}", hint=f"choose one of {', '.join(CELLS)}"
+            )
 
 
 class BilinearCell(nn.Module):

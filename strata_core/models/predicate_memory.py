@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from strata_core.models.biaffine import Biaffine
+from strata_core.models.config import ModelConfig
 from strata_core.models.normalisation import RMSNorm
 
 MEMORY_ROLES = ("NONE", "ARG0", "ARG1", "ARG2", "OTHER")
@@ -37,7 +38,7 @@ def memory_role(role: str) -> int:
 
 
 @dataclass(frozen=True)
-class PredicateMemoryConfig:
+class PredicateMemoryConfig(ModelConfig):
     """Widths: of what a channel carries, and that the biaffine role scores work in; and the gate at the start."""
 
     channel_width: int = 32

@@ -15,9 +15,7 @@ rank.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -70,10 +68,6 @@ class PassingConfig:
                 f"model.n_heads {self.n_heads} does not divide model.d_model {self.d_model}",
                 hint="choose a divisor of d_model",
             )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from strata_core.models.biaffine import Biaffine
+from strata_core.models.config import ModelConfig
 
 NONE_ROLE = 0
 """The class of a (predicate, word) pair without a role; label number n of the corpus is class n + 1."""
 
 
 @dataclass(frozen=True)
-class HeadsConfig:
+class HeadsConfig(ModelConfig):
     """Inventories and widths of the heads.
 
     Attributes:

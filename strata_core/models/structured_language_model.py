@@ -6,15 +6,16 @@ T types of edges.
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from strata_core.errors import DataError, RecipeError
+from strata_core.errors import RecipeError
 from strata_core.models.attention import AttentionPlan, plan_attention
+from strata_core.models.config import ModelConfig
 from strata_core.models.edge_slots import EdgeSlots
 from strata_core.models.graph_object_memory import GraphObjectMemory, GraphObjectMemoryConfig
 from strata_core.models.predicate_memory import EdgeScores, PredicateMemory, PredicateMemoryConfig, RoleOverride
@@ -29,7 +30,7 @@ GRAPH_OBJECT_PREFIX = "graph_object_memory."
 
 
 @dataclass(frozen=True)
-class StructuredConfig:
+class StructuredConfig(ModelConfig):
     """The shape of a structured language model.
 
     Attributes:
@@ -60,28 +61,18 @@ class StructuredConfig:
                 hint="choose from 0 to n_layers",
             )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return dataclasses.asdict(self)
-
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> StructuredConfig:
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`.
 
         Raises:
-            DataError: a field is missing or unknown.
+            DataError: as ModelConfig.from_dict, of the parts too.
         """
+        parts: dict[str, type[ModelConfig]] = {"transformer": TransformerConfig, "heads": HeadsConfig}
         memories = {"predicate_memory": PredicateMemoryConfig, "graph_object_memory": GraphObjectMemoryConfig}
-        transformer = TransformerConfig.from_dict(values.get("transformer", {}))
-        try:
-            built = {name: part(**values[name]) for name, part in memories.items() if values.get(name) is not None}
-            heads = HeadsConfig(**(values.get("heads") or {}))
-            return cls(**(values | built | {"transformer": transformer, "heads": heads}))
-        except TypeError as error:
-            raise DataError(
-                f"the model's config is not one this version knows: {error}",
-                hint="load it with the version of strata that wrote it",
-            ) from None
+        parts |= {name: memory for name, memory in memories.items() if values.get(name) is not None}
+        built = {name: part.from_dict(values.get(name) or {}) for name, part in parts.items()}
+        return super().from_dict({**values, **built})
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,8 @@ Shapes: B batch, L positions, D model width.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from strata_core.errors import DataError, RecipeError
 from strata_core.models.attention import Attention, AttentionPlan
 from strata_core.models.autocast import product_dtype
+from strata_core.models.config import ModelConfig
 from strata_core.models.feed_forward import FeedForward
 from strata_core.models.initialisation import INITIAL_STD
 from strata_core.models.normalisation import RMSNorm
@@ -26,7 +25,7 @@ CAUSAL = AttentionPlan(causal=True)
 
 
 @dataclass(frozen=True)
-class TransformerConfig:
+class TransformerConfig(ModelConfig):
     """The shape of a transformer.
 
     Attributes:
@@ -70,25 +69,6 @@ class TransformerConfig:
                 f"model.n_kv_heads = {self.n_kv_heads} does not divide model.n_heads = {self.n_heads}",
                 hint="choose a divisor of n_heads",
             )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> TransformerConfig:
-        """The inverse of `to_dict`.
-
-        Raises:
-            DataError: a field is missing or unknown.
-        """
-        try:
-            return cls(**values)
-        except TypeError as error:
-            raise DataError(
-                f"the model's config is not one this version knows: {error}",
-                hint="load it with the version of strata that wrote it",
-            ) from None
 
 
 class Block(nn.Module):
