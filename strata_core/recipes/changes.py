@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from strata_core.dotted import dotted
 from strata_core.errors import RecipeError
 from strata_core.recipes.writing import recipe_tables
 
@@ -28,7 +29,7 @@ RESUMABLE_KEYS = frozenset(
 
 def changed_keys(old: BaseModel, new: BaseModel) -> list[tuple[str, Any, Any]]:
     """The settings that differ, as (dotted key, old value, new value); None stands for absent."""
-    before, after = _flat(recipe_tables(old)), _flat(recipe_tables(new))
+    before, after = dotted(recipe_tables(old)), dotted(recipe_tables(new))
     keys = list(dict.fromkeys([*before, *after]))
     return [(key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)]
 
@@ -53,13 +54,3 @@ def check_resumable(old: BaseModel, new: BaseModel) -> list[tuple[str, Any, Any]
             hint=f"a resume may change {', '.join(sorted(RESUMABLE_KEYS))}; for others start a new run",
         )
     return changes
-
-
-def _flat(tables: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tables.items():
-        if isinstance(value, dict):
-            flat.update(_flat(value, f"{prefix}{key}."))
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from strata_core.dotted import dotted
 from strata_core.errors import DataError, RecipeError
 from strata_core.recipes import load_training_recipe
 from strata_core.recipes.changes import check_resumable
@@ -92,16 +93,6 @@ def _checked(environment: Any, run: RunFolder) -> dict[str, Any]:
 
 def environment_differences(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """The names, dotted, whose values differ, with both values."""
-    ours, theirs = _flat(present), _flat(recorded)
+    ours, theirs = dotted(present), dotted(recorded)
     names = dict.fromkeys([*theirs, *ours])
     return {name: (theirs.get(name), ours.get(name)) for name in names if theirs.get(name) != ours.get(name)}
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
