@@ -170,6 +170,23 @@ class GraphEvaluationTable(EvaluationTable):
     )
 
 
+GRAPH_WEIGHTS = (
+    "answer",
+    "node",
+    "link",
+    "next_hop",
+    "relation",
+    "path_selection",
+    "path_alignment",
+    "verification",
+    "status",
+    "count",
+    "confidence",
+    "pair_margin",
+)
+"""The settings of [objective] that are weights of what a reasoner learns, which is called the same."""
+
+
 class GraphRecipe(TrainingRecipe):
     """A graph-reasoning run."""
 

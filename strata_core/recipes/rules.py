@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from strata_core.recipes.graph import GRAPH_WEIGHTS
 from strata_core.recipes.structure_rules import STRUCTURE_RULES
 
 if TYPE_CHECKING:
@@ -174,22 +175,6 @@ def _no_recomputation(recipe: GraphRecipe) -> str | None:
         return "not offered for graphs: a smaller batch.micro_batch_size bounds what is held instead"
     return None
 
-
-GRAPH_WEIGHTS = (
-    "answer",
-    "node",
-    "link",
-    "next_hop",
-    "relation",
-    "path_selection",
-    "path_alignment",
-    "verification",
-    "status",
-    "count",
-    "confidence",
-    "pair_margin",
-)
-"""The settings of [objective] in recipes of kind "graph" that are weights of what a reasoner learns."""
 
 # A recipe for one set of real data cannot name where that lies: it is named when the training starts.
 GRAPH_RULES = (

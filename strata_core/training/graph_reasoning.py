@@ -25,11 +25,11 @@ from strata_core.models.graph_reasoner import GraphReasoner, ReasonerConfig
 from strata_core.models.initialisation import initialise
 from strata_core.models.reasoning_batch import ReasoningBatch
 from strata_core.randomness import derive_seed
-from strata_core.recipes.graph import GraphRecipe
+from strata_core.recipes.graph import GRAPH_WEIGHTS, GraphRecipe
 from strata_core.training.order import SampleOrder
 from strata_core.training.reasoning_batches import Drawn, reasoning_arrays
 from strata_core.training.reasoning_evaluation import WIDTH, judge_batch, judged
-from strata_core.training.reasoning_losses import LOSSES, ReasoningLosses, freeze_unreached, loss_counts
+from strata_core.training.reasoning_losses import ReasoningLosses, freeze_unreached, loss_counts
 from strata_core.training.task import Batch, EvaluationContext, EvaluationStopped, StepPlan
 
 _WIDEST_BLOCK = 16
@@ -74,7 +74,7 @@ class GraphReasoningTask:
     def __init__(self, recipe: GraphRecipe, corpus: GraphCorpus) -> None:
         """Takes the corpus as it is; `check` tells whether it serves."""
         table, model = recipe.objective, recipe.model
-        weights = {name: float(getattr(table, name)) for name in LOSSES}
+        weights = {name: float(getattr(table, name)) for name in GRAPH_WEIGHTS}
         self.loss_weights: Mapping[str, float] = {name: weight for name, weight in weights.items() if weight > 0}
         self.rate_factors: Mapping[str, float] = {"query_encoder.": recipe.optimizer.query_encoder_lr_scale}
         self._recipe = recipe

@@ -14,24 +14,9 @@ from strata_core.models.graph_reasoner import N_STATUSES, GraphReasoner, Selecti
 from strata_core.models.reasoning_batch import ReasoningBatch
 from strata_core.models.segments import sum_rows
 from strata_core.objectives import graph_answers, graph_paths
+from strata_core.recipes.graph import GRAPH_WEIGHTS
 from strata_core.training.graph_negatives import count_non_edges
 from strata_core.training.reasoning_batches import owners_of
-
-LOSSES = (
-    "answer",
-    "node",
-    "link",
-    "next_hop",
-    "relation",
-    "path_selection",
-    "path_alignment",
-    "verification",
-    "status",
-    "count",
-    "confidence",
-    "pair_margin",
-)
-"""Names of the losses, which are those of their weights in a recipe."""
 
 _MESSAGES = ("query_encoder.relations.", "passing.weights.relations.", "passing.weights.query_map.")
 _WALK = (*_MESSAGES, "passing.", "start", "branch.")
@@ -84,7 +69,7 @@ def loss_counts(reader: GraphReader, losses: Collection[str], relation_samples: 
         "confidence": asked,
         "pair_margin": (np.asarray(arrays["twins"]) >= 0) & (statuses != Status.SUPPORTED),
     }
-    return {name: np.asarray(counts[name]).astype(np.int64) for name in LOSSES if name in losses}
+    return {name: np.asarray(counts[name]).astype(np.int64) for name in GRAPH_WEIGHTS if name in losses}
 
 
 def _supporting_paths(arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -124,12 +109,12 @@ class ReasoningLosses:
         self._margin = pair_margin_size
 
     def sums(self, model: GraphReasoner, batch: ReasoningBatch) -> dict[str, Tensor]:
-        """Each loss summed over the batch, in the order of LOSSES."""
+        """Each loss summed over the batch, in the order of GRAPH_WEIGHTS."""
         walk = model.walk(batch)
         sums = self._answer_sums(model, batch, walk) | self._path_sums(model, batch, walk)
         if self._losses & _OF_NODES:
             sums |= self._node_sums(model, batch)
-        return {name: sums[name] for name in LOSSES if name in sums}
+        return {name: sums[name] for name in GRAPH_WEIGHTS if name in sums}
 
     def _answer_sums(self, model: GraphReasoner, batch: ReasoningBatch, walk: Walk) -> dict[str, Tensor]:
         wanted, sums = self._losses, {}

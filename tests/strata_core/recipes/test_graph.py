@@ -6,7 +6,7 @@ import pytest
 
 from strata_core.errors import RecipeError
 from strata_core.recipes import dump_recipe, load_any_recipe, load_recipe, load_training_recipe
-from strata_core.recipes.rules import GRAPH_WEIGHTS
+from strata_core.recipes.graph import GRAPH_WEIGHTS
 
 KNOBS = {
     "batch_size x gradient_accumulation": ("batch.batch_size", 64),

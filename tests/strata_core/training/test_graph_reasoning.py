@@ -13,16 +13,16 @@ from strata_core.errors import RecipeError
 from strata_core.evaluation.reasoning import macro_f1
 from strata_core.models.reasoning_batch import ReasoningBatch
 from strata_core.recipes import load_recipe
+from strata_core.recipes.graph import GRAPH_WEIGHTS
 from strata_core.training.distributed import ALONE
 from strata_core.training.graph_reasoning import GraphReasoningTask
 from strata_core.training.precision import choose_precision
-from strata_core.training.reasoning_losses import LOSSES
 from strata_core.training.step import TrainingStep
 from strata_core.training.task import EvaluationContext
 
 torch.set_num_threads(1)
 CPU = torch.device("cpu")
-ALL_ON = [f"objective.{name}=0.5" for name in LOSSES]
+ALL_ON = [f"objective.{name}=0.5" for name in GRAPH_WEIGHTS]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_cutting_the_global_batch_otherwise_leaves_the_gradient(make, policy):
 def test_the_counts_of_a_plan_are_those_of_what_is_fetched(make):
     task, _ = make(*ALL_ON, "objective.relation_samples=9", "batch.micro_batch_size=6")
     plan = task.plan(1)
-    assert list(plan.counts) == list(LOSSES)
+    assert list(plan.counts) == list(GRAPH_WEIGHTS)
     batches = [ReasoningBatch(**task.fetch(part)) for part in plan.micro_batches]
     found = {
         "answer": sum(len(b.answer_examples_A.unique()) for b in batches),
@@ -125,23 +125,23 @@ def test_what_cannot_be_trained_is_refused(make, settings, message):
         task.check()
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", GRAPH_WEIGHTS)
 def test_a_weight_of_zero_leaves_its_loss_and_the_parameters_it_alone_reaches_out(make, name):
     # The pair margin compares what verification teaches, and is refused without it.
     absent = {name, "pair_margin"} if name == "verification" else {name}
-    task, _ = make(*(f"objective.{other}={int(other not in absent)}" for other in LOSSES))
+    task, _ = make(*(f"objective.{other}={int(other not in absent)}" for other in GRAPH_WEIGHTS))
     assert not absent & (task.loss_weights.keys() | task.plan(0).counts.keys())
     model = task.build_model()
     sums = task.loss_sums(model, task.fetch(task.plan(0).micro_batches[0]))
-    assert list(sums) == [other for other in LOSSES if other not in absent]
+    assert list(sums) == [other for other in GRAPH_WEIGHTS if other not in absent]
     sum(sums.values()).backward()
     for parameter_name, parameter in model.named_parameters():
         assert parameter.requires_grad == (parameter.grad is not None), parameter_name
 
 
-@pytest.mark.parametrize("name", [name for name in LOSSES if name != "pair_margin"])
+@pytest.mark.parametrize("name", [name for name in GRAPH_WEIGHTS if name != "pair_margin"])
 def test_a_loss_alone_reaches_exactly_the_parameters_that_are_left_to_train(make, name):
-    task, _ = make(*(f"objective.{other}={int(other == name)}" for other in LOSSES))
+    task, _ = make(*(f"objective.{other}={int(other == name)}" for other in GRAPH_WEIGHTS))
     model = task.build_model()
     trained = {parameter_name for parameter_name, parameter in model.named_parameters() if parameter.requires_grad}
     assert trained
