@@ -6,6 +6,8 @@ about it. `exit_code` is the status the command ends with.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class StrataError(Exception):
     """A foreseen failure.
@@ -23,6 +25,17 @@ class StrataError(Exception):
         self.message = message
         self.problems = problems
         self.hint = hint
+
+
+SHOWN_PROBLEMS = 20
+"""How many faults of one kind are told one by one."""
+
+
+def first_problems(problems: Sequence[object]) -> tuple[str, ...]:
+    """Faults as `problems` of an error: the first SHOWN_PROBLEMS, and how many more there are."""
+    shown = [str(problem) for problem in problems[:SHOWN_PROBLEMS]]
+    more = len(problems) - len(shown)
+    return (*shown, f"and {more:,} more") if more else tuple(shown)
 
 
 class UsageError(StrataError):

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from strata_core.errors import DataError
+from strata_core.errors import DataError, first_problems
 
 
 class Severity(enum.Enum):
@@ -37,8 +37,6 @@ SEVERITIES = {
     "text-differs": Severity.NOTE,
 }
 """Every kind of finding."""
-
-SHOWN_FINDINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +91,14 @@ def refuse_findings(findings: Sequence[Finding]) -> None:
     """Strict reading: nothing but notes may have been found.
 
     Raises:
-        DataError: its problems are the faults and doubts, up to SHOWN_FINDINGS of them one by one.
+        DataError: its problems are the faults and doubts, the first of them one by one.
     """
     grave = [finding for finding in findings if finding.severity is not Severity.NOTE]
     if not grave:
         return
-    lines = [str(finding) for finding in grave[:SHOWN_FINDINGS]]
-    if len(grave) > SHOWN_FINDINGS:
-        lines.append(f"and {len(grave) - SHOWN_FINDINGS:,} more")
     count = "1 problem" if len(grave) == 1 else f"{len(grave):,} problems"
     raise DataError(
         f"{count} in annotated sentences",
-        problems=tuple(lines),
+        problems=first_problems(grave),
         hint="correct them, or leave the sentences out with --on-error skip",
     )

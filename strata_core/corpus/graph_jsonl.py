@@ -20,12 +20,11 @@ from typing import Any
 
 from strata_core.corpus.graph_example import Branch, Edge, GraphExample, Mode, Query, Status, example_faults
 from strata_core.corpus.graph_names import GraphNames
-from strata_core.errors import DataError
+from strata_core.errors import DataError, first_problems
 
 BACKWARDS = "^-1"
 """Behind the name of a relation in a step of a query: walked backwards."""
 
-_SHOWN_FAULTS = 20
 _LARGEST_GRAPH = 1 << 24
 
 
@@ -80,15 +79,12 @@ def refuse_faults(faults: list[GraphFault]) -> None:
     """Strict reading: there may be no fault.
 
     Raises:
-        DataError: its problems name every example with a fault, up to 20 of them.
+        DataError: its problems name the examples with a fault, the first of them one by one.
     """
     if not faults:
         return
-    shown = [str(fault) for fault in faults[:_SHOWN_FAULTS]]
-    if len(faults) > _SHOWN_FAULTS:
-        shown.append(f"and {len(faults) - _SHOWN_FAULTS:,} more")
     count = "1 example cannot" if len(faults) == 1 else f"{len(faults):,} examples cannot"
-    raise DataError(f"{count} be used", problems=tuple(shown), hint="correct them, or leave them out")
+    raise DataError(f"{count} be used", problems=first_problems(faults), hint="correct them, or leave them out")
 
 
 class _Refused(Exception):

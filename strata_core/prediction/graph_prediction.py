@@ -7,44 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from strata_core.corpus.graph_example import NUMBER_MODES, GraphExample, Mode, Status
 from strata_core.corpus.graph_jsonl import BACKWARDS
 from strata_core.corpus.graph_names import GraphNames
-from strata_core.corpus.graph_reading import GraphReader
-from strata_core.errors import DataError
-from strata_core.models.graph_reasoner import N_STATUSES, GraphReasoner, ReasonerConfig, Selection
-from strata_core.models.reasoning_batch import ReasoningBatch
-from strata_core.models.segments import segment_logsumexp
+from strata_core.errors import DataError, first_problems
+from strata_core.models.graph_reasoner import GraphReasoner
 from strata_core.prediction.graph_input import as_reader
-from strata_core.training.reasoning_batches import reasoning_arrays
+from strata_core.prediction.reasoning_answers import Reasoned, SelectedPath, reason
 from strata_core.training.trained import Trained
 
 RANKED_NODES = 10
 """Nodes that a ranking has at most."""
 
-ANSWER_SHARE = 0.5
-"""A node is an answer if it is at least so likely, compared with the likeliest: training makes all answers alike."""
-
 _EXAMPLES_IN_A_BATCH = 32
-_SHOWN_EXAMPLES = 20
-
-
-@dataclass(frozen=True)
-class _Told:
-    """What the model tells of a batch, on the host."""
-
-    log_probabilities_M: np.ndarray
-    node_offsets: np.ndarray
-    statuses_B3: np.ndarray
-    confidence_B: np.ndarray
-    numbers_B: np.ndarray
 
 
 class GraphPredictor:
@@ -66,10 +46,9 @@ class GraphPredictor:
         self, trained: Trained, device: torch.device, autocast: Callable[[], AbstractContextManager[Any]]
     ) -> None:
         self.names = _names_in(trained)
-        self._model = GraphReasoner(ReasonerConfig.from_dict(trained.config["model"]))
-        trained.load_into(self._model)
-        self._model.to(device)
-        self._device = device
+        model = trained.model(device)
+        assert isinstance(model, GraphReasoner)
+        self._model = model
         self._autocast = autocast
 
     def answer(self, examples: list[GraphExample], progress: Callable[[int, int], None]) -> Iterator[dict[str, Any]]:
@@ -87,16 +66,18 @@ class GraphPredictor:
         with as_reader(examples, self.names) as reader:
             for start in range(0, len(examples), _EXAMPLES_IN_A_BATCH):
                 numbers = np.arange(start, min(start + _EXAMPLES_IN_A_BATCH, len(examples)))
-                yield from self._batch(reader, numbers, [examples[number] for number in numbers])
+                with self._autocast():
+                    reasoned = reason(self._model, reader.batch(numbers))
+                for number, told in zip(numbers, reasoned, strict=True):
+                    yield self._record(examples[number], told)
                 progress(int(numbers[-1]) + 1, len(examples))
 
     def _check(self, examples: list[GraphExample]) -> None:
         problems = [f"{example.id}: {problem}" for example in examples for problem in self._problems(example)]
         if problems:
-            more = [f"and {len(problems) - _SHOWN_EXAMPLES:,} more"] if len(problems) > _SHOWN_EXAMPLES else []
             raise DataError(
                 "examples ask for what this model cannot tell",
-                problems=(*problems[:_SHOWN_EXAMPLES], *more),
+                problems=first_problems(problems),
                 hint="leave them out, or train on such queries",
             )
 
@@ -108,83 +89,30 @@ class GraphPredictor:
         if backwards and not self._model.config.inverse_edges:
             yield f"walks a relation backwards ({BACKWARDS}), which no training query did"
 
-    def _batch(
-        self, reader: GraphReader, numbers: np.ndarray, examples: list[GraphExample]
-    ) -> Iterator[dict[str, Any]]:
-        arrays = reasoning_arrays(reader.batch(numbers))
-        tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-        batch = ReasoningBatch(**{name: tensor.to(self._device) for name, tensor in tensors.items()})
-        with torch.inference_mode(), self._autocast():
-            told, selection = self._told(batch)
-        paths = self._paths(selection, batch, told.node_offsets, len(examples))
-        for row, example in enumerate(examples):
-            yield {"id": example.id, **self._record(example, row, told), "paths": paths[row]}
-
-    def _told(self, batch: ReasoningBatch) -> tuple[_Told, Selection]:
-        model = self._model
-        walk = model.walk(batch)
-        selection = model.select(walk, batch, model.found(walk, batch))
-        scores_M = model.answers(walk).float()
-        totals_B = segment_logsumexp(scores_M, batch.node_examples_M, batch.n_examples)
-        log_probabilities_M = scores_M - totals_B.index_select(0, batch.node_examples_M)
-        confidence_B = torch.sigmoid(model.confidence(walk, selection).float() / model.confidence_temperature)
-        statuses_B3 = torch.softmax(model.statuses(walk).float() / model.status_temperature, dim=-1)
-        owners = batch.node_examples_M.cpu().numpy()
-        told = _Told(
-            log_probabilities_M=_host(log_probabilities_M),
-            node_offsets=np.searchsorted(owners, np.arange(batch.n_examples + 1)),
-            statuses_B3=_host(statuses_B3),
-            confidence_B=_host(confidence_B),
-            numbers_B=model.numbers(walk, batch).argmax(dim=-1).cpu().numpy(),
-        )
-        return told, selection
-
-    def _record(self, example: GraphExample, row: int, told: _Told) -> dict[str, Any]:
-        probabilities = told.statuses_B3[row]
-        status = int(probabilities.argmax())
+    def _record(self, example: GraphExample, reasoned: Reasoned) -> dict[str, Any]:
         record: dict[str, Any] = {
-            "status": _status_name(status),
+            "id": example.id,
+            "status": _status_name(reasoned.status),
             "status_probabilities": {
-                _status_name(number): round(float(probabilities[number]), 6) for number in range(N_STATUSES)
+                _status_name(number): round(chance, 6) for number, chance in enumerate(reasoned.status_probabilities)
             },
-            "confidence": round(float(told.confidence_B[row]), 6),
+            "confidence": round(reasoned.confidence, 6),
         }
-        supported = status == Status.SUPPORTED
         if example.query.mode in NUMBER_MODES:
-            return record | {"number": int(told.numbers_B[row]) if supported else None}
-        start, stop = told.node_offsets[row : row + 2]
-        likelihood = np.exp(told.log_probabilities_M[start:stop])
-        ranked = np.argsort(-likelihood, kind="stable")
-        answers = [int(node) for node in ranked if likelihood[node] >= ANSWER_SHARE * likelihood[ranked[0]]]
-        ranking = [
-            {"node": int(node), "probability": round(float(likelihood[node]), 6)} for node in ranked[:RANKED_NODES]
-        ]
-        return record | {"answers": answers if supported else [], "ranking": ranking}
+            record["number"] = reasoned.number
+        else:
+            chances = reasoned.node_probabilities
+            ranked = np.argsort(-chances, kind="stable")[:RANKED_NODES].tolist()
+            record["answers"] = [node for node, _ in reasoned.answers]
+            record["ranking"] = [{"node": node, "probability": round(float(chances[node]), 6)} for node in ranked]
+        return record | {"paths": [self._path(path) for path in reasoned.paths]}
 
-    def _paths(
-        self, selection: Selection, batch: ReasoningBatch, node_offsets: np.ndarray, n_examples: int
-    ) -> list[list[dict[str, Any]]]:
-        """The selected paths of each example, the best first."""
-        candidates = selection.candidates
-        scores, real = _host(selection.scores_P), candidates.real_P.cpu().numpy()
-        edges, lengths = candidates.edges_PT.cpu().numpy(), candidates.lengths_P.cpu().numpy()
-        branches, owners = candidates.branches_P.cpu().numpy(), selection.examples_P.cpu().numpy()
-        triples, branch_owners = batch.edges_F3.cpu().numpy(), batch.branch_examples_S.cpu().numpy()
-        paths: list[list[dict[str, Any]]] = [[] for _ in range(n_examples)]
-        for path in np.argsort(-scores, kind="stable").tolist():
-            if not real[path] or scores[path] <= 0:
-                continue
-            owner = int(owners[path])
-            walked = triples[edges[path, : lengths[path]]]
-            first = int(node_offsets[owner])
-            paths[owner].append(
-                {
-                    "branch": int(branches[path] - np.searchsorted(branch_owners, owner)),
-                    "edges": [[s - first, self.names.relations[r], d - first] for s, r, d in walked.tolist()],
-                    "probability": round(float(1 / (1 + np.exp(-scores[path]))), 6),
-                }
-            )
-        return paths
+    def _path(self, path: SelectedPath) -> dict[str, Any]:
+        return {
+            "branch": path.branch,
+            "edges": [[source, self.names.relations[relation], end] for source, relation, end in path.edges],
+            "probability": round(float(1 / (1 + np.exp(-path.score))), 6),
+        }
 
 
 def _names_in(trained: Trained) -> GraphNames:
@@ -198,6 +126,3 @@ def _names_in(trained: Trained) -> GraphNames:
 def _status_name(number: int) -> str:
     return Status(number).name.lower()
 
-
-def _host(values: Tensor) -> np.ndarray:
-    return np.asarray(values.float().cpu().numpy(), dtype=np.float64)

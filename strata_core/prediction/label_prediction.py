@@ -14,8 +14,8 @@ import torch
 
 from strata_core.corpus.graph_example import GraphExample, Mode
 from strata_core.corpus.graph_names import GraphNames
-from strata_core.errors import DataError
-from strata_core.models.path_composition import CompositionConfig, PathComposition
+from strata_core.errors import DataError, first_problems
+from strata_core.models.path_composition import PathComposition
 from strata_core.objectives.composition import vote
 from strata_core.recipes.graph import GraphRecipe
 from strata_core.training.kinship_batches import fixed_priorities, lay_out_paths
@@ -26,7 +26,6 @@ RANKED_LABELS = 10
 """Labels that a ranking has at most."""
 
 _EXAMPLES_IN_A_BATCH = 64
-_SHOWN_EXAMPLES = 20
 
 
 class LabelPredictor:
@@ -45,15 +44,15 @@ class LabelPredictor:
         self, trained: Trained, device: torch.device, autocast: Callable[[], AbstractContextManager[Any]]
     ) -> None:
         match trained.config:
-            case {"relations": list(relations), "targets": list(targets), "model": dict(shape)}:
+            case {"relations": list(relations), "targets": list(targets), "model": dict()}:
                 self.names = GraphNames(tuple(relations), targets=tuple(targets))
             case _:
                 raise DataError(f"{trained.checkpoint.path / 'config.json'}: has no relations, targets and model")
         recipe = trained.recipe()
         self._recipe = recipe if isinstance(recipe, GraphRecipe) else GraphRecipe()
-        self._model = PathComposition(CompositionConfig.from_dict(shape))
-        trained.load_into(self._model)
-        self._model.to(device)
+        model = trained.model(device)
+        assert isinstance(model, PathComposition)
+        self._model = model
         self._device = device
         self._autocast = autocast
 
@@ -73,10 +72,9 @@ class LabelPredictor:
             if example.query.mode != Mode.RELATION
         ]
         if problems:
-            more = [f"and {len(problems) - _SHOWN_EXAMPLES:,} more"] if len(problems) > _SHOWN_EXAMPLES else []
             raise DataError(
                 "this model tells the label between two nodes and nothing else",
-                problems=(*problems[:_SHOWN_EXAMPLES], *more),
+                problems=first_problems(problems),
                 hint='a query for it has "mode": "relation", a start and an "end"',
             )
         for start in range(0, len(examples), _EXAMPLES_IN_A_BATCH):

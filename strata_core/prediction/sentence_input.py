@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from strata_core.corpus.conllu import read_conllu
-from strata_core.corpus.findings import SHOWN_FINDINGS, Finding, Severity
+from strata_core.corpus.findings import Finding, Severity
 from strata_core.corpus.sentence import Sentence
 from strata_core.corpus.sources.files import COMPRESSIONS, STANDARD_INPUT, InputFile, find_files
 from strata_core.corpus.sources.streams import open_stream
-from strata_core.errors import DataError, UsageError
+from strata_core.errors import DataError, UsageError, first_problems
 from strata_core.prediction.plain_text import sentences_in_text
 
 FORMATS = ("text", "tokens", "conllu")
@@ -82,8 +82,5 @@ def _refuse_faults(findings: list[Finding]) -> None:
     faults = [str(finding) for finding in findings if finding.severity is Severity.FAULT]
     if not faults:
         return
-    shown = faults[:SHOWN_FINDINGS]
-    if len(faults) > len(shown):
-        shown.append(f"and {len(faults) - len(shown):,} more")
     count = "1 fault" if len(faults) == 1 else f"{len(faults):,} faults"
-    raise DataError(f"{count} in the sentences to annotate", problems=tuple(shown), hint="correct them")
+    raise DataError(f"{count} in the sentences to annotate", problems=first_problems(faults), hint="correct them")

@@ -18,10 +18,10 @@ from strata_core.corpus.sentence import Argument, Predicate, Sentence, detokenis
 from strata_core.corpus.structure_reading import SentenceArrays
 from strata_core.corpus.tokenizer import TextTokenizer, check_tokenizer
 from strata_core.corpus.word_spans import word_token_spans
-from strata_core.errors import DataError, UsageError
+from strata_core.errors import DataError, UsageError, first_problems
 from strata_core.evaluation.structure_scores import PredictedStructure, predict_structure
 from strata_core.models.structure_heads import NONE_ROLE
-from strata_core.models.structured_language_model import StructuredConfig, StructuredLanguageModel
+from strata_core.models.structured_language_model import StructuredLanguageModel
 from strata_core.models.word_states import states_at
 from strata_core.training.sentence_tensors import causal_tensors, label_tensors, word_tensors, words_of
 from strata_core.training.trained import Trained
@@ -30,7 +30,6 @@ PREDICATE_MARK = "Y"
 """What stands for the sense of a predicate, which is not predicted; as in the column FILLPRED of CoNLL-2009."""
 
 _WORDS_IN_A_BATCH = 2000
-_SHOWN_SENTENCES = 20
 
 
 class StructurePredictor:
@@ -51,8 +50,7 @@ class StructurePredictor:
     ) -> None:
         config, place = trained.config, trained.checkpoint.path
         try:
-            shape, labels = StructuredConfig.from_dict(config["model"]), config["labels"]
-            self.learned = frozenset(config["learned"])
+            labels, self.learned = config["labels"], frozenset(config["learned"])
         except KeyError as error:
             raise DataError(f"{place / 'config.json'}: {error.args[0]} is missing") from None
         if not self.learned & {"ud_arc", "node_type", "srl_predicate"}:
@@ -64,10 +62,9 @@ class StructurePredictor:
             raise DataError(f"{place}: has no tokenizer.json")
         self._tokenizer: TextTokenizer = check_tokenizer(trained.checkpoint.tokenizer, shown=f"{place}/tokenizer.json")
         self._labels = Labels(_checked_labels(labels, str(place / "config.json")))
-        self._model = StructuredLanguageModel(shape)
-        trained.load_into(self._model)
-        self._model.to(device)
-        self._config = shape
+        model = trained.model(device)
+        assert isinstance(model, StructuredLanguageModel)
+        self._model = model
         self._device = device
         self._autocast = autocast
 
@@ -101,18 +98,17 @@ class StructurePredictor:
         return result
 
     def _check_lengths(self, sentences: Sequence[Sentence]) -> None:
-        longest = self._config.transformer.max_seq_len
+        longest = self._model.config.transformer.max_seq_len
         problems = [
             f"{sentence.file}:{sentence.line}: {len(sentence.forms):,} words"
             for sentence in sentences
             if len(sentence.forms) > longest
         ]
         if problems:
-            more = [f"and {len(problems) - _SHOWN_SENTENCES:,} more"] if len(problems) > _SHOWN_SENTENCES else []
             raise DataError(
                 f"{len(problems):,} of {len(sentences):,} sentences have more words than the {longest:,} that the "
                 "model takes",
-                problems=(*problems[:_SHOWN_SENTENCES], *more),
+                problems=first_problems(problems),
                 hint="split them; in plain text each line is one sentence",
             )
 
@@ -133,12 +129,12 @@ class StructurePredictor:
         )
 
     def _predict(self, arrays: Sequence[SentenceArrays], sentences: Sequence[Sentence]) -> PredictedStructure:
-        buckets = self._config.feature_buckets
+        buckets = self._model.config.feature_buckets
         batch = label_tensors(arrays, None) | word_tensors(arrays, [sentence.forms for sentence in sentences], buckets)
         batch |= causal_tensors(arrays, learn=False)
         batch = {name: tensor.to(self._device) for name, tensor in batch.items()}
         with torch.inference_mode(), self._autocast():
-            if self._config.heads.reads == "causal":
+            if self._model.config.heads.reads == "causal":
                 states_BWD = states_at(self._model(batch["sentence_tokens"]).states_BLD, batch["last_token"])
             else:
                 states_BWD = self._model.full_pass(words_of(batch)).states_BLD

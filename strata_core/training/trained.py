@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
+from strata_core.dotted import dotted
 from strata_core.errors import UsageError
 from strata_core.manifest import MANIFEST_NAME, Manifest
+from strata_core.models import model_from_config
 from strata_core.observer import SILENT, Observer
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.checkpoint import LoadedCheckpoint, copy_tensors, load_checkpoint, model_tensors, newest_whole
@@ -65,6 +69,16 @@ class Trained:
     def corpus_digest(self) -> str | None:
         """Of the corpus it was trained on; None without the run."""
         return None if self.run is None else self.run.manifest.record.get("corpus_digest")
+
+    def model(self, device: torch.device) -> nn.Module:
+        """The model itself, with its weights, set to evaluation.
+
+        Raises:
+            DataError: config.json is not one this version knows, or the weights are another model's.
+        """
+        model = model_from_config(self.config)
+        self.load_into(model)
+        return model.to(device)
 
     def load_into(self, model: nn.Module) -> None:
         """Gives a model the weights, and sets it to evaluation.
@@ -139,7 +153,7 @@ def _run_of(checkpoint: LoadedCheckpoint) -> RunFolder | None:
 
 def config_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
     """What differs between the config of a task on a corpus and that of a checkpoint, a line for each key."""
-    here, there = _flat(ours), _flat(theirs)
+    here, there = dotted(json.loads(json.dumps(ours))), dotted(theirs)
     return [
         f"{key}: {_difference(here.get(key), there.get(key))}"
         for key in dict.fromkeys([*there, *here])
@@ -162,13 +176,3 @@ def _difference(here: Any, there: Any) -> str:
 def _shortened(names: list[str], most: int = 10) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = list(value) if isinstance(value, tuple) else value
-    return flat

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from strata_core.corpus.graph_example import Branch, GraphExample, Mode, Query, Status
-from strata_core.training.reasoning_answers import reason
+from strata_core.prediction.reasoning_answers import reason
 from tests.strata_core.models.reasoning_helpers import random_example, reader_of, small_reasoner
 
 torch.set_num_threads(1)

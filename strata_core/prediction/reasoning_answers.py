@@ -15,7 +15,7 @@ from strata_core.models.reasoning_batch import ReasoningBatch
 from strata_core.training.reasoning_batches import reasoning_arrays
 
 _SHARE_OF_BEST = 0.5
-"""A node is an answer where its probability is at least this share of the likeliest one's."""
+"""A node is an answer where it is at least so likely, compared with the likeliest: training makes all answers alike."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,17 @@ class Reasoned:
     Attributes:
         status: the likeliest.
         status_probabilities: of graph_example.Status 0 to 2, after the model's own temperature.
+        node_probabilities: float64, of each node of the example's graph being an answer, whatever the status.
         answers: nodes of the example's graph with their probabilities, the likeliest first; empty where the status is
             not supported, or where no nodes are asked for.
         number: for queries that ask for one, where the status is supported.
-        paths: those selected among what the model's own search found.
+        paths: those selected among what the model's own search found, the best first.
         confidence: chance that the selected paths are the right ones, after the model's own temperature.
     """
 
     status: Status
     status_probabilities: tuple[float, ...]
+    node_probabilities: np.ndarray
     answers: tuple[tuple[int, float], ...]
     number: int | None
     paths: tuple[SelectedPath, ...]
@@ -79,13 +81,13 @@ def reason(model: GraphReasoner, graphs: GraphBatch) -> list[Reasoned]:
     for example in range(batch.n_examples):
         status, mode = Status(int(statuses[example].argmax())), Mode(int(graphs.modes[example]))
         supported = status == Status.SUPPORTED and mode != Mode.NOTHING
+        shares = _shares(scores[offsets[example] : offsets[example + 1]])
         reasoned.append(
             Reasoned(
                 status=status,
                 status_probabilities=tuple(statuses[example].tolist()),
-                answers=_answers(scores[offsets[example] : offsets[example + 1]])
-                if supported and mode in (Mode.ENTITY, Mode.COUNT)
-                else (),
+                node_probabilities=shares,
+                answers=_answers(shares) if supported and mode in (Mode.ENTITY, Mode.COUNT) else (),
                 number=int(numbers[example]) if supported and mode in NUMBER_MODES else None,
                 paths=tuple(paths[example]),
                 confidence=float(confidences[example]),
@@ -94,9 +96,12 @@ def reason(model: GraphReasoner, graphs: GraphBatch) -> list[Reasoned]:
     return reasoned
 
 
-def _answers(scores: np.ndarray) -> tuple[tuple[int, float], ...]:
-    powers = np.exp(scores - scores.max(initial=-np.inf))
-    shares = powers / powers.sum()
+def _shares(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores.astype(np.float64) - scores.max(initial=-np.inf))
+    return powers / powers.sum()
+
+
+def _answers(shares: np.ndarray) -> tuple[tuple[int, float], ...]:
     order = np.argsort(-shares, kind="stable")
     likely = order[shares[order] >= _SHARE_OF_BEST * shares.max(initial=0.0)]
     return tuple((int(node), float(shares[node])) for node in likely)
@@ -110,7 +115,7 @@ def _selected_paths(
     examples, branches = _host(selection.examples_P), _host(candidates.branches_P)
     edges, lengths, scores = _host(candidates.edges_PT), _host(candidates.lengths_P), _host(selection.scores_P)
     paths: list[list[SelectedPath]] = [[] for _ in range(len(graphs.modes))]
-    for row in np.flatnonzero(chosen).tolist():
+    for row in (row for row in np.argsort(-scores, kind="stable").tolist() if chosen[row]):
         example = int(examples[row])
         first = int(first_nodes[example])
         taken = arrays["edges_F3"][edges[row, : lengths[row]]] - np.array([first, 0, first])
