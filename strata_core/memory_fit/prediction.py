@@ -94,7 +94,6 @@ class _Predictor:
         self._device_type = device_type
         self._world_size = world_size
         self._budget_bytes = budget_bytes
-        self._shapes_vary = False
         self._known: dict[tuple[tuple[str, Any], ...], StepMemory] = {}
 
     def memory(self, changes: Settings) -> StepMemory:
@@ -103,10 +102,8 @@ class _Predictor:
         if key not in self._known:
             recipe = with_settings(self._recipe, changes)
             force = recipe.run.force_precision
-            task = self._make_task(recipe)
-            self._shapes_vary = task.shapes_vary
             self._known[key] = trace_step(
-                task,
+                self._make_task(recipe),
                 recipe,
                 device=tracing_device(self._device_type),
                 precision=choose_precision(recipe.run.precision, torch.device(self._device_type), force=force),
@@ -118,13 +115,17 @@ class _Predictor:
     def parts(self, changes: Settings) -> dict[str, int]:
         """The plan's parts for the changed recipe."""
         step = self.memory(changes)
-        found = step.parts | self._process_parts(changes, step.parts, step.checkpoint_bytes)
+        found = step.parts | self._process_parts(changes, step.parts, step)
         return {name: found.get(name, 0) for name in PART_NAMES}
 
-    def _process_parts(self, changes: Settings, tensors: Mapping[str, int], checkpoint_bytes: int) -> dict[str, int]:
+    def _process_parts(self, changes: Settings, tensors: Mapping[str, int], step: StepMemory) -> dict[str, int]:
         recompute = changes.get("memory.recompute", self._recipe.memory.recompute)
         return process_parts(
-            self._device_type, tensors, checkpoint_bytes, recompute=recompute, shapes_vary=self._shapes_vary
+            self._device_type,
+            tensors,
+            step.checkpoint_bytes,
+            recompute=recompute,
+            shapes_vary=step.shapes_vary,
         )
 
     def peak_bytes(self, changes: Settings) -> int:
@@ -158,7 +159,7 @@ class _Predictor:
         step = self.memory(self._with_micro_batch(changes, other))
         held = {name: step.parts.get(name, 0) for name in _STATE_PARTS}
         held["saved_activations"] = step.parts.get("saved_activations", 0) * size // other
-        total = held | self._process_parts(changes, held, step.checkpoint_bytes)
+        total = held | self._process_parts(changes, held, step)
         return sum(total.values()) > self._budget_bytes
 
     def remedies(self, largest: int) -> tuple[Remedy, ...]:

@@ -20,7 +20,7 @@ what it held after import, up to 0.64 and 1.53.
 _VARYING_BYTES = 64 * _MIB
 _VARYING_HEAP_SHARE = 3.6
 """CPU: the same where batches differ in size from step to step, and what comes on top whatever the tensors are: maps of
-structure and graphs that were read, and holes of many sizes. Long runs of lm/parse came to 3.5, others stayed below."""
+structure and graphs that were read, and holes of many sizes. A long run of lm/parse came close, others did not."""
 
 _CUDA_CONTEXT_BYTES = 640 * _MIB
 """CUDA: context and kernels, which the driver takes outside torch's allocator."""

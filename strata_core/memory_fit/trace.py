@@ -38,11 +38,13 @@ class StepMemory:
         parts: bytes by name, see `MemoryPlan`; tensors only.
         checkpoint_bytes: the tensors of a checkpoint.
         on_real_tensors: whether the task could not be followed on fake tensors and a real step was run instead.
+        shapes_vary: whether other steps have batches of other sizes.
     """
 
     parts: dict[str, int]
     checkpoint_bytes: int
     on_real_tensors: bool
+    shapes_vary: bool
 
 
 def trace_step(
@@ -85,7 +87,12 @@ def trace_step(
                 run.train(plan, {name: place(tensor) for name, tensor in batch.items()})
             if recipe.evaluation.every:
                 run.evaluate()
-        return StepMemory(timeline.parts_at_peak(), checkpoint_bytes, on_real_tensors=mode is not fake)
+        return StepMemory(
+            timeline.parts_at_peak(),
+            checkpoint_bytes,
+            on_real_tensors=mode is not fake,
+            shapes_vary=task.shapes_vary,
+        )
 
     try:
         return follow(fake, lambda tensor: fake.from_tensor(tensor).to(device))
