@@ -16,7 +16,6 @@ from torch import Tensor
 from strata_core.errors import DataError, DivergedError, RecipeError, UsageError
 from strata_core.manifest import verify
 from strata_core.observer import SILENT, Observer
-from strata_core.recipes.tables import TrainingRecipe
 from strata_core.recipes.writing import dump_recipe
 from strata_core.training import worker
 from strata_core.training.checkpoint import LoadedCheckpoint, model_tensors
@@ -129,7 +128,7 @@ def replay(run_dir: Path, *, step: int | None = None, observer: Observer = SILEN
         raise UsageError("a replay is one process, and this one was started as a rank of several")
     claim = read_claim(run, step)
     with _as_data_error(run), _threads(claim.environment["threads"]):
-        recipe = _with_corpus_found(run, claim.sessions[0].recipe)
+        recipe = run.with_corpus_found(claim.sessions[0].recipe)
         with process_ready(recipe, claim.environment["device"]) as (ranks, device):
             stop = StopRequests()
             session = Session(recipe, device, ranks, observer, stop, None)
@@ -161,14 +160,6 @@ def _threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(present)
-
-
-def _with_corpus_found(run: RunFolder, recipe: TrainingRecipe) -> TrainingRecipe:
-    """The recipe with its corpus where it is now, or else where the recipe says."""
-    place = run.moved_corpus()
-    if place is None:
-        return recipe
-    return recipe.model_copy(update={"corpus": recipe.corpus.model_copy(update={"path": place})})
 
 
 def _check_corpus(run: RunFolder, session: Session, observer: Observer) -> None:

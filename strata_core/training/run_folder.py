@@ -20,7 +20,8 @@ from strata_core.manifest import MANIFEST_NAME, Manifest, Parent, hash_file
 from strata_core.recipes import load_training_recipe
 from strata_core.recipes.changes import changed_keys, check_resumable
 from strata_core.recipes.tables import TrainingRecipe
-from strata_core.training.checkpoint.folders import BEST, LATEST, step_folder_name, steps_in
+from strata_core.training.checkpoint.folders import step_folder_name, steps_in
+from strata_core.training.checkpoint_choice import BEST, LATEST
 from strata_core.training.records import RecordLog
 
 LOCK_NAME = ".lock"
@@ -77,7 +78,7 @@ class RunFolder:
             DataError: its manifest or recipe does not hold.
         """
         if not path.is_dir():
-            raise UsageError(f"{path}: no such run directory", hint="name a directory that strata train-lm made")
+            raise UsageError(f"{path}: no such run directory", hint="name one that strata train-lm or train-graph made")
         if not (path / "manifest.json").is_file() or not (path / RECIPE_NAME).is_file():
             raise UsageError(f"{path} is not a run: it has no recipe.toml and manifest.json")
         run = cls(path)
@@ -151,14 +152,16 @@ class RunFolder:
             tables.setdefault(table, {})[name] = value
         write_file(self.path / OVERRIDES_NAME, tomli_w.dumps(tables).encode())
 
-    def moved_corpus(self) -> Path | None:
-        """The corpus as far from the run as it was when the run began; None where that very corpus is not there."""
+    def with_corpus_found(self, recipe: TrainingRecipe) -> TrainingRecipe:
+        """The recipe with its corpus where it is now: as far from the run as it was, or else where the recipe says."""
         for parent in self.manifest.parents:
             if parent.describes == "corpus" and parent.path is not None:
                 place = self.path / parent.path
                 if (place / MANIFEST_NAME).is_file() and Manifest.read(place).digest == parent.digest:
-                    return place.resolve()
-        return None
+                    return recipe.model_copy(
+                        update={"corpus": recipe.corpus.model_copy(update={"path": place.resolve()})}
+                    )
+        return recipe
 
     def as_parent(self) -> Parent:
         """This run as its checkpoints name it."""

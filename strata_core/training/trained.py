@@ -19,7 +19,8 @@ from strata_core.models import model_from_config
 from strata_core.observer import SILENT, Observer
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.checkpoint import LoadedCheckpoint, copy_tensors, load_checkpoint, model_tensors, newest_whole
-from strata_core.training.checkpoint.folders import BEST, LATEST, named_checkpoint
+from strata_core.training.checkpoint.folders import named_checkpoint
+from strata_core.training.checkpoint_choice import BEST, LATEST
 from strata_core.training.progress import TrainerState
 from strata_core.training.run_folder import RECIPE_NAME, RunFolder
 
@@ -59,11 +60,7 @@ class Trained:
         """The run's settings, with its corpus where it is now; None without the run."""
         if self.run is None:
             return None
-        recipe, _ = self.run.recipe_with(())
-        place = self.run.moved_corpus()
-        if place is None:
-            return recipe
-        return recipe.model_copy(update={"corpus": recipe.corpus.model_copy(update={"path": place})})
+        return self.run.with_corpus_found(self.run.recipe_with(())[0])
 
     @property
     def corpus_digest(self) -> str | None:
