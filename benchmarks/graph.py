@@ -103,18 +103,19 @@ class Bench:
     def _walk_input(self, batch: Batch) -> tuple[Graphs, Tensor, Tensor, Tensor]:
         owners = batch["node_examples_M"]
         n_examples = int(owners.max()) + 1
-        states = torch.randn(len(owners), 1, WIDTH)
-        steps = torch.randn(DEPTH, n_examples, 1, WIDTH)
-        lengths = torch.full((n_examples, 1), DEPTH)
+        states = torch.randn(len(owners), WIDTH)
+        steps = torch.randn(DEPTH, n_examples, WIDTH)
+        lengths = torch.full((n_examples,), DEPTH)
         return Graphs(batch["edges_F3"], batch["edge_examples_F"], owners), states, steps, lengths
 
     def _walks(self) -> None:
         for graphs, states, steps, lengths in self._graphs:
-            self._walk(states.clone().requires_grad_(), graphs, steps, lengths).sum().backward()
+            mapped = self._walk.weights.map_query(steps)
+            self._walk.states_by_step(states.clone().requires_grad_(), graphs, mapped, lengths)[-1].sum().backward()
 
     def _convolves(self, layers: nn.ModuleList) -> None:
         for graphs, states, _, _ in self._graphs:
-            found = states[:, 0].clone().requires_grad_()
+            found = states.clone().requires_grad_()
             sources, relations, destinations = graphs.edges_E3.unbind(1)
             edges = torch.stack([sources, destinations])
             for layer in layers:

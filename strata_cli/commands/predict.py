@@ -6,6 +6,7 @@ from strata_cli.display.prediction_output import check_place, write_prediction
 from strata_cli.display.progress import shown_progress
 from strata_core.errors import UsageError
 from strata_core.files import expand_path
+from strata_core.training.checkpoint_choice import check_choice
 
 
 def predict(
@@ -25,8 +26,8 @@ def predict(
     Returns:
         0.
     """
-    if start_from is not None and start_from not in ("latest", "best") and not start_from.isdecimal():
-        raise UsageError(f"--from {start_from}: must be latest, best or the number of a step")
+    if start_from is not None:
+        check_choice(start_from)
     where, target = expand_path(path), None if out is None else expand_path(out)
     if not where.exists():
         raise UsageError(f"{where}: no such file or directory", hint="name a run directory, or a checkpoint in one")

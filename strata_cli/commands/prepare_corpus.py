@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -10,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from strata_cli.commands.prepare_graphs import GRAPH_OPTIONS, option_name, prepare_graphs
+from strata_cli.commands.training_command import training_command
 from strata_cli.display.figures import bytes_text, count_text
 from strata_cli.display.output import write_json, write_text
 from strata_cli.display.progress import shown_progress
-from strata_cli.display.streams import printable
 from strata_cli.display.table import write_pairs
 from strata_core.errors import UsageError
 from strata_core.files import expand_path
@@ -45,6 +44,8 @@ def prepare_corpus(
     sample = given.pop("sample", None)
     if sample is not None and inputs:
         raise UsageError("both inputs and a sample are given", hint="leave one of them out")
+    if sample is not None and given.get("format", "auto") != "auto":
+        raise UsageError(f"--format {given['format']}: a sample has a form of its own", hint="leave --format out")
     graphs = sample if sample in GRAPH_SAMPLES else find_graph_input(inputs, given.get("format", "auto"))
     if graphs is not None:
         return prepare_graphs(graphs, expand_path(out), given, json_output=json_output, quiet=quiet)
@@ -88,8 +89,7 @@ def _prepare_text(
         write_json(_result(prepared))
     elif not quiet:
         write_pairs(f"corpus: {prepared.path}", _rows(prepared))
-        place = printable(shlex.quote(str(prepared.path)))
-        write_text(f"\nnext:\n  strata train-lm --recipe lm/small --set corpus.path={place}")
+        write_text(f"\nnext:\n  {training_command(prepared.path)}")
     return 0
 
 

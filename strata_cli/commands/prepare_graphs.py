@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from strata_cli.commands.training_command import training_command
 from strata_cli.display.figures import count_text
 from strata_cli.display.output import write_json, write_text
 from strata_cli.display.progress import shown_progress
-from strata_cli.display.streams import printable
 from strata_cli.display.table import write_pairs
 from strata_core.errors import UsageError
 
@@ -27,8 +26,6 @@ _TAKEN = {
     "graphs": ("val_fraction", "on_error"),
 }
 """The options that something has, for what a corpus of graphs is made from."""
-
-_RECIPES = {"triples": "graph/umls", "clutrr": "graph/clutrr"}
 
 GRAPH_OPTIONS = ("columns", *_SAMPLE_OPTIONS)
 """The options that have no meaning for text."""
@@ -64,9 +61,7 @@ def prepare_graphs(
         write_json(_result(prepared))
     elif not quiet:
         write_pairs(f"corpus: {prepared.path}", _rows(prepared))
-        place = printable(shlex.quote(str(prepared.path)))
-        recipe = _RECIPES.get(prepared.info.origin, "graph/synthetic")
-        write_text(f"\nnext:\n  strata train-graph --recipe {recipe} --set corpus.path={place}")
+        write_text(f"\nnext:\n  {training_command(prepared.path)}")
     return 0
 
 

@@ -11,6 +11,7 @@ from strata_core.files import expand_path
 from strata_core.observer import Observer
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training import worker
+from strata_core.training.checkpoint_choice import LATEST, check_choice
 from strata_core.training.stop import StopRequests
 
 
@@ -28,8 +29,7 @@ def resume(
     path = expand_path(run_dir)
     if not path.is_dir():
         raise UsageError(f"{path}: no such run directory", hint="name one that strata train-lm or train-graph made")
-    if start_from not in ("latest", "best") and not start_from.isdecimal():
-        raise UsageError(f"--from {start_from}: must be latest, best or the number of a step")
+    check_choice(start_from)
 
     def find_recipe() -> TrainingRecipe | None:
         from strata_core.training.launch import recipe_to_resume
@@ -42,7 +42,7 @@ def resume(
         return launch.resume_run(
             path,
             # After a rank died, the newest checkpoint is the place to go on from, whatever came first.
-            start_from="latest" if worker.restarts() else start_from,
+            start_from=LATEST if worker.restarts() else start_from,
             overrides=overrides,
             device=launching.device,
             predicted_peak_bytes=predicted,

@@ -1,4 +1,4 @@
-"""What train-lm and resume share: alone, as the launcher of several ranks, or as one of them."""
+"""What train-lm, train-graph and resume share: alone, as the launcher of several ranks, or as one of them."""
 
 from __future__ import annotations
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from strata_cli.commands.replay import next_command, parse_step, replay_json, replay_run, write_replay
+from strata_cli.commands.training_command import training_command
 from strata_cli.display.figures import bytes_text, count_text
 from strata_cli.display.output import write_json, write_text
 from strata_cli.display.progress import shown_progress
@@ -132,5 +134,6 @@ def _next_command(report: Report) -> str:
     if report.describes == "run":
         return f"strata inspect-ckpt {shlex.quote(printable(report.path.rstrip('/') + '/checkpoints/latest'))}"
     if report.describes == "corpus":
-        return f"strata train-lm --recipe lm/small --set corpus.path={path}"
+        place = Path(report.path)
+        return training_command(place if place.is_dir() else place.parent)
     return "nothing more to check"

@@ -69,7 +69,7 @@ def _write_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _write_aligned(title: str, headings: list[str], rows: list[list[str]], numeric: list[bool]) -> None:
-    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    widths = _column_widths([headings, *rows])
     lines = [title]
     for cells in [headings, *rows]:
         aligned = zip(cells, widths, numeric, strict=True)
@@ -79,6 +79,32 @@ def _write_aligned(title: str, headings: list[str], rows: list[list[str]], numer
 
 
 def _write_framed(title: str, headings: list[str], rows: list[list[str]], numeric: list[bool]) -> None:
+    """A table with a frame. One of figures that is too wide for the terminal is turned, so that each row is a column:
+    as many of them as there is room for, and the others in tables below."""
+    if not all(numeric[1:]) or _framed_width(_column_widths([headings, *rows])) <= columns():
+        _write_frame(title, headings, rows, numeric)
+        return
+    first, *others = [max(map(len, headings)), *(max(map(len, row)) for row in rows)]
+    start = 0
+    while start < len(rows):
+        stop = start + 1
+        while stop < len(rows) and _framed_width([first, *others[start : stop + 1]]) <= columns():
+            stop += 1
+        turned = [list(cells) for cells in zip(headings, *rows[start:stop], strict=True)]
+        _write_frame(title, turned[0], turned[1:], [False, *[True] * (stop - start)])
+        start = stop
+
+
+def _column_widths(lines: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*lines, strict=True)]
+
+
+def _framed_width(widths: Sequence[int]) -> int:
+    """Of a table: each column has a space on both sides, and lines stand between and around columns."""
+    return sum(width + 3 for width in widths) + 1
+
+
+def _write_frame(title: str, headings: list[str], rows: list[list[str]], numeric: list[bool]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -84,7 +84,7 @@ def lay_out(arrays: Mapping[str, np.ndarray], examples: np.ndarray) -> GraphBatc
     graphs, graph_of_example = _in_order_of_use(arrays["example_graphs"][examples])
     node_rows, node_offsets = cut_rows(arrays["node_offsets"], graphs)
     edge_rows, edge_offsets = cut_rows(arrays["edge_offsets"], graphs)
-    edge_graphs = _owners(edge_offsets)
+    edge_graphs = owners_of(edge_offsets)
     edges = arrays["edges"][edge_rows].astype(np.int64)
     edges[:, [0, 2]] += node_offsets[edge_graphs][:, None]
     order = np.argsort(edges[:, 1], kind="stable")
@@ -97,8 +97,8 @@ def lay_out(arrays: Mapping[str, np.ndarray], examples: np.ndarray) -> GraphBatc
     answer_rows, answer_offsets = cut_rows(arrays["answer_offsets"], examples)
     path_rows, path_offsets = cut_rows(arrays["path_offsets"], examples)
     path_edge_rows, path_edge_offsets = cut_rows(arrays["path_edge_offsets"], path_rows)
-    path_examples = _owners(path_offsets)
-    path_edge_examples = path_examples[_owners(path_edge_offsets)]
+    path_examples = owners_of(path_offsets)
+    path_edge_examples = path_examples[owners_of(path_edge_offsets)]
     query_edges = _shifted(arrays["query_edges"][examples], first_edges)
     asks_about_edge = query_edges != NOTHING
     query_edges[asks_about_edge] = place_of_edge[query_edges[asks_about_edge]]
@@ -106,7 +106,7 @@ def lay_out(arrays: Mapping[str, np.ndarray], examples: np.ndarray) -> GraphBatc
         examples=examples,
         graph_of_example=graph_of_example,
         node_offsets=node_offsets,
-        node_graphs=_owners(node_offsets),
+        node_graphs=owners_of(node_offsets),
         node_types=arrays["node_types"][node_rows].astype(np.int64),
         edges=edges[order],
         edge_graphs=edge_graphs[order],
@@ -119,11 +119,11 @@ def lay_out(arrays: Mapping[str, np.ndarray], examples: np.ndarray) -> GraphBatc
         query_edges=query_edges,
         twins=_places(arrays["twins"][examples], examples),
         branch_offsets=branch_offsets,
-        branch_starts=arrays["branch_starts"][branch_rows] + first_nodes[_owners(branch_offsets)],
+        branch_starts=arrays["branch_starts"][branch_rows] + first_nodes[owners_of(branch_offsets)],
         step_offsets=step_offsets,
         steps=arrays["steps"][step_rows].astype(np.int64),
         answer_offsets=answer_offsets,
-        answers=arrays["answers"][answer_rows] + first_nodes[_owners(answer_offsets)],
+        answers=arrays["answers"][answer_rows] + first_nodes[owners_of(answer_offsets)],
         path_offsets=path_offsets,
         path_kinds=arrays["path_kinds"][path_rows],
         path_branches=arrays["path_branches"][path_rows] + branch_offsets[path_examples],
@@ -148,7 +148,7 @@ def cut_rows(offsets: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, np.nd
     return np.arange(cuts[-1]) + np.repeat(starts - cuts[:-1], lengths), cuts
 
 
-def _owners(offsets: np.ndarray) -> np.ndarray:
+def owners_of(offsets: np.ndarray) -> np.ndarray:
     """For each row that offsets cut, whose it is."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 

@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from strata_core.corpus.corpus_folder import corpus_folder
 from strata_core.corpus.flat_arrays import json_bytes, read_versioned_json
 from strata_core.corpus.format import CORPUS_JSON, FORMAT_VERSION, SourceInfo
+from strata_core.corpus.graph_example import Mode
 from strata_core.corpus.graph_layout import GRAPHS_FOLDER
 from strata_core.corpus.graph_names import GraphNames
 from strata_core.corpus.graph_reading import GraphReader
@@ -102,6 +104,16 @@ class GraphCorpus:
             raise UsageError(f"{self.path}: no split {name!r}", hint=f"it has {', '.join(self.info.splits)}")
         return GraphReader(self.path / GRAPHS_FOLDER / name)
 
+    @property
+    def asks_for_labels(self) -> bool:
+        """Whether all training examples ask for the label that relates two nodes.
+
+        Raises:
+            DataError: the files of the training split are not whole.
+        """
+        modes = self.split("train").arrays["modes"]
+        return self.info.origin in ("clutrr", "graphs") and len(modes) > 0 and bool((modes == Mode.RELATION).all())
+
 
 def open_graph_corpus(path: str | os.PathLike[str]) -> GraphCorpus:
     """Opens a corpus directory of graphs; nothing is hashed.
@@ -110,9 +122,7 @@ def open_graph_corpus(path: str | os.PathLike[str]) -> GraphCorpus:
         UsageError: there is nothing at `path`.
         DataError: not a corpus of graphs that this program reads.
     """
-    folder = Path(path)
-    if not folder.exists():
-        raise UsageError(f"{folder}: there is no such corpus", hint="strata prepare-corpus makes one")
+    folder = corpus_folder(path)
     info = GraphCorpusInfo.read(folder)
     names = GraphNames.read(folder / GRAPHS_FOLDER)
     return GraphCorpus(folder, info, names, Manifest.read(folder).digest)

@@ -46,6 +46,10 @@ class Status(enum.IntEnum):
     """Nobody said."""
 
 
+N_STATUSES = 3
+"""What can be said; lower numbers are of these, and only UNKNOWN is higher."""
+
+
 class PathKind(enum.IntEnum):
     """What a path is to the query."""
 

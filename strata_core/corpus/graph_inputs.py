@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from strata_core.corpus.graph_jsonl import record_of
-from strata_core.corpus.sources.files import STANDARD_INPUT
+from strata_core.corpus.sources.files import STANDARD_INPUT, InputFile, find_files, format_by_name
+from strata_core.corpus.sources.streams import open_stream
 from strata_core.corpus.triples import triples_files
-from strata_core.errors import UsageError
+from strata_core.errors import DataError, UsageError
 from strata_core.files import expand_path
 
 TRIPLES = "triples"
@@ -67,7 +68,7 @@ def _format_of(path: Path) -> str | None:
     try:
         if path.is_dir():
             return _format_of_folder(path)
-        return GRAPHS if path.suffix.lower() in (".jsonl", ".ndjson") and _begins_with_graph(path) else None
+        return GRAPHS if _is_json_lines(path) and _begins_with_graph(path) else None
     except OSError:
         return None
 
@@ -78,15 +79,34 @@ def _format_of_folder(folder: Path) -> str | None:
         is_openke = files[0].name.endswith("2id.txt")
         if is_openke or any(_has_triples(path) for path in files):
             return TRIPLES
-    lines = sorted(path for path in folder.glob("*.jsonl") if not path.name.startswith("."))
+    lines = json_lines_in(folder)
     if (folder / "train.jsonl") in lines and any(map(_begins_with_kinship, lines)):
         return CLUTRR
     return GRAPHS if any(map(_begins_with_graph, lines)) else None
 
 
+def json_lines_in(folder: Path) -> list[Path]:
+    """The files of JSON Lines in a folder by name, compressed ones (.gz, .zst) among them, hidden ones left out."""
+    return sorted(path for path in folder.iterdir() if _is_json_lines(path) and path.is_file())
+
+
+def json_lines_file(path: Path) -> InputFile:
+    """A file of JSON Lines, to open with `open_stream`.
+
+    Raises:
+        UsageError: it is not there, or no file.
+    """
+    return find_files([path], format="jsonl")[0][0]
+
+
+def _is_json_lines(path: Path) -> bool:
+    return format_by_name(path.name) == "jsonl" and not path.name.startswith(".")
+
+
 def _has_triples(path: Path) -> bool:
     """Whether most lines at the beginning of a file have three columns."""
-    lines = [line for line in _first_lines(path) if line.strip()]
+    with open(path, "rb") as file:
+        lines = [line for line in _first_lines(file) if line.strip()]
     return bool(lines) and 2 * sum(len(line.split(b"\t")) == 3 for line in lines) > len(lines)
 
 
@@ -101,10 +121,13 @@ def _begins_with_kinship(path: Path) -> bool:
 
 
 def _first_record(path: Path) -> dict[str, Any]:
-    """The first record of a file of JSON Lines; empty where that is no object."""
-    return record_of(next((line for line in _first_lines(path) if line.strip()), b"")) or {}
+    """The first record of a file of JSON Lines; empty where that is no object, or the file cannot be read."""
+    try:
+        with open_stream(json_lines_file(path)) as stream:
+            return record_of(next((line for line in _first_lines(stream.content) if line.strip()), b"")) or {}
+    except (DataError, UsageError):
+        return {}
 
 
-def _first_lines(path: Path) -> list[bytes]:
-    with open(path, "rb") as file:
-        return list(islice(iter(lambda: file.readline(_LONGEST_LINE), b""), _LOOKED_AT))
+def _first_lines(file: BinaryIO) -> list[bytes]:
+    return list(islice(iter(lambda: file.readline(_LONGEST_LINE), b""), _LOOKED_AT))

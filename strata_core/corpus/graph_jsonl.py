@@ -25,6 +25,7 @@ from strata_core.errors import DataError, first_problems
 BACKWARDS = "^-1"
 """Behind the name of a relation in a step of a query: walked backwards."""
 
+_LABELS = ("status", "answers", "number", "target", "y")
 _LARGEST_GRAPH = 1 << 24
 
 
@@ -43,7 +44,7 @@ class GraphFault:
 
 
 def read_graph_lines(
-    lines: Iterable[bytes], *, file: str, names: GraphNames, asks: bool = True
+    lines: Iterable[bytes], *, file: str, names: GraphNames, asks: bool = True, labelled: bool = True
 ) -> Iterator[GraphExample | GraphFault]:
     """Streams the examples of a file, and a fault in the place of each line that gives none.
 
@@ -52,8 +53,9 @@ def read_graph_lines(
         file: the file's name for messages.
         names: of relations, node types and targets, of the model or corpus that the examples are for.
         asks: whether an example without a query is a fault; if not, its query has Mode.NOTHING.
+        labelled: whether labels are read; if not, they are passed over unseen, and may be any.
     """
-    parser = _Parser(names, asks)
+    parser = _Parser(names, asks, labelled)
     first_lines: dict[str, int] = {}
     for number, raw in enumerate(lines, 1):
         line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
@@ -92,9 +94,10 @@ class _Refused(Exception):
 
 
 class _Parser:
-    def __init__(self, names: GraphNames, asks: bool) -> None:
+    def __init__(self, names: GraphNames, asks: bool, labelled: bool) -> None:
         self._names = names
         self._asks = asks
+        self._labelled = labelled
         self._relations = {name: number for number, name in enumerate(names.relations)}
         self._node_types = {name: number for number, name in enumerate(names.node_types)}
         self._targets = {name: number for number, name in enumerate(names.targets)}
@@ -107,6 +110,8 @@ class _Parser:
             if not isinstance(identifier, str):
                 identifier = None
                 raise _Refused(f"id is {record.get('id')!r}, not a string")
+            if not self._labelled:
+                record = {key: value for key, value in record.items() if key not in _LABELS}
             example = self._example(record, identifier)
         except _Refused as refusal:
             return GraphFault(file, number, identifier, (str(refusal),))

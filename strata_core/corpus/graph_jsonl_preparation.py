@@ -10,6 +10,7 @@ from pathlib import Path
 
 from strata_core.corpus.format import SKIPPED_JSONL, TRAIN, VAL
 from strata_core.corpus.graph_example import GraphExample, Mode
+from strata_core.corpus.graph_inputs import json_lines_file, json_lines_in
 from strata_core.corpus.graph_jsonl import GraphFault, read_graph_lines, refuse_faults
 from strata_core.corpus.graph_jsonl_names import names_in_lines
 from strata_core.corpus.graph_layout import GRAPHS_FOLDER
@@ -22,9 +23,11 @@ from strata_core.corpus.graph_output import (
     finish_corpus,
     source_info,
     split_by_id,
+    warn_of_empty_val,
 )
 from strata_core.corpus.graph_writing import write_examples
-from strata_core.corpus.sources.files import escape_name
+from strata_core.corpus.sources.files import escape_name, uncompressed_name
+from strata_core.corpus.sources.streams import open_stream
 from strata_core.corpus.splits import named_split
 from strata_core.errors import DataError, UsageError
 from strata_core.files import folder_made_whole, write_file
@@ -50,7 +53,7 @@ def prepare_graph_lines_corpus(
     Relations, types and labels are those of training.
 
     Args:
-        source: a .jsonl file, or a folder of them.
+        source: a .jsonl or .ndjson file, which may be compressed (.gz, .zst), or a folder of them.
         out: the directory to make.
         val_fraction: the share of training examples held out, 0 <= val_fraction < 1.
         on_error: "stop" at examples that cannot be used, or "skip" them.
@@ -68,7 +71,8 @@ def prepare_graph_lines_corpus(
     splits, faults = _read(files, names)
     if on_error == "stop":
         refuse_faults(faults)
-    if VAL not in splits:
+    is_held_out = VAL not in splits
+    if is_held_out:
         splits = _with_val(splits, val_fraction)
     if not splits[TRAIN]:
         raise DataError(f"{source}: no examples to train on")
@@ -82,15 +86,15 @@ def prepare_graph_lines_corpus(
         sources = [source_info(path) for path in chain.from_iterable(files.values())]
         made = finish_corpus(folder, out, "graphs", splits, names, findings=findings, sources=sources)
     _tell(splits, faults, observer)
+    if is_held_out:
+        warn_of_empty_val(splits, val_fraction, observer)
     return made
 
 
 def _files_by_split(source: Path) -> dict[str, list[Path]]:
     if not source.exists():
         raise UsageError(f"{source}: there is no such file or folder")
-    paths = [source]
-    if source.is_dir():
-        paths = sorted(path for path in source.glob("*.jsonl") if path.is_file() and not path.name.startswith("."))
+    paths = json_lines_in(source) if source.is_dir() else [source]
     if not paths:
         raise DataError(f"{source}: no .jsonl file in it", hint="graphs are read from train.jsonl, test.jsonl, ...")
     splits: dict[str, list[Path]] = {TRAIN: []}
@@ -103,7 +107,7 @@ def _files_by_split(source: Path) -> dict[str, list[Path]]:
 
 def _split_of_file(path: Path) -> str:
     named = named_split(path.name)
-    test = _TEST_OF_SOME_KIND.fullmatch(path.stem.lower())
+    test = _TEST_OF_SOME_KIND.fullmatch(Path(uncompressed_name(path.name)).stem.lower())
     if named is None and test:
         return f"test-{test[1].replace('_', '-')}"
     return named or TRAIN
@@ -125,11 +129,8 @@ def _read(
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with open(path, "rb") as file:
-            yield from file
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+    with open_stream(json_lines_file(path)) as stream:
+        yield from stream.content
 
 
 def _with_val(splits: dict[str, list[GraphExample]], val_fraction: float) -> dict[str, list[GraphExample]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,3 +114,9 @@ def check_val_fraction(val_fraction: float) -> None:
 def split_by_id(identifier: str, val_fraction: float) -> str:
     """The split of a training example, by its id alone: "val" for about `val_fraction` of all examples."""
     return VAL if derive_seed(0, f"validation {identifier}") / 2.0**63 < val_fraction else TRAIN
+
+
+def warn_of_empty_val(splits: Mapping[str, Sized], val_fraction: float, observer: Observer) -> None:
+    """Warns where a share was to be held out of the training examples for validation and none came of it."""
+    if val_fraction and not splits[VAL]:
+        observer.warning(f"none of {len(splits[TRAIN]):,} examples fell into the validation split ({val_fraction:g})")

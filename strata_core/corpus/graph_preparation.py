@@ -28,6 +28,7 @@ from strata_core.corpus.graph_output import (
     finish_corpus,
     source_info,
     split_by_id,
+    warn_of_empty_val,
 )
 from strata_core.corpus.graph_reading import GraphReader
 from strata_core.corpus.graph_triples import SPLIT_NAMES, triples_names, write_triples_split
@@ -206,7 +207,9 @@ def prepare_clutrr_corpus(
             with counted_stage(observer, f"writing {split}", len(kinships)) as counted:
                 write_examples(folder / GRAPHS_FOLDER / split, counted(kinship_examples(kinships, names)), names)
         sources = [source_info(path) for path in files.values()]
-        return finish_corpus(folder, out, "clutrr", splits, names, sources=sources)
+        made = finish_corpus(folder, out, "clutrr", splits, names, sources=sources)
+    warn_of_empty_val(splits, val_fraction, observer)
+    return made
 
 
 def _first(given: _Value | None, default: _Value) -> _Value:

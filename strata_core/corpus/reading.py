@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from strata_core.corpus.corpus_folder import corpus_folder
 from strata_core.corpus.format import (
     CORPUS_JSON,
     DTYPES,
@@ -22,7 +23,7 @@ from strata_core.corpus.format import (
     SplitInfo,
 )
 from strata_core.corpus.structure_reading import StructureReader, read_labels
-from strata_core.errors import DataError, UsageError
+from strata_core.errors import DataError
 from strata_core.manifest import Manifest
 
 
@@ -197,11 +198,7 @@ def open_corpus(path: str | os.PathLike[str]) -> Corpus:
         UsageError: there is nothing at `path`.
         DataError: not a corpus this program reads, a file is missing or has another size than `corpus.json` says.
     """
-    folder = Path(path)
-    if not folder.exists():
-        raise UsageError(f"{folder}: there is no such corpus", hint="strata prepare-corpus makes one")
-    if not (folder / CORPUS_JSON).is_file():
-        raise DataError(f"{folder}: not a corpus: it has no {CORPUS_JSON}", hint="strata prepare-corpus makes one")
+    folder = corpus_folder(path)
     info = CorpusInfo.read(folder)
     token_bytes = np.dtype(DTYPES[info.dtype]).itemsize
     for split in info.splits.values():

@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from torch import Tensor
+
+from strata_core.models.segments import sum_rows
+from strata_core.objectives.link_prediction import EntityScores
 
 
 def filtered_ranks(scores: np.ndarray, answers: np.ndarray, known_answers: Sequence[np.ndarray]) -> np.ndarray:
@@ -38,6 +42,21 @@ def filtered_ranks(scores: np.ndarray, answers: np.ndarray, known_answers: Seque
     above = np.count_nonzero(rival & (scores > wanted), axis=1)
     level = np.count_nonzero(rival & (scores == wanted), axis=1)
     return 1.0 + above + level / 2
+
+
+def realistic_ranks(entities: EntityScores) -> Tensor:
+    """The filtered rank of each query's answer, float32 [B], from 1; the mean over the orders of equal scores.
+
+    The same as `filtered_ranks` over the whole matrix of scores, of which only the listed entities are there.
+    """
+    right_B = entities.of_targets()
+    right_P = right_B.index_select(0, entities.queries_P)
+    above_P = (entities.scores_P > right_P) & entities.is_rival_P
+    level_P = (entities.scores_P == right_P) & entities.is_rival_P
+    points_P = above_P.float() + 0.5 * level_P.float()
+    listed_B = sum_rows(points_P, entities.queries_P, right_B.shape[0])
+    unlisted_B = (entities.unlisted > right_B).float() + 0.5 * (entities.unlisted == right_B).float()
+    return 1 + listed_B + unlisted_B * entities.n_unlisted_B
 
 
 def mean_reciprocal_rank(ranks: np.ndarray) -> float:

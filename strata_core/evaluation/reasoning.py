@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from strata_core.corpus.graph_example import Mode, Status
+from strata_core.corpus.graph_example import N_STATUSES, Mode, Status
 from strata_core.evaluation.calibration import (
     area_under_risk_coverage,
     brier_score,
@@ -18,8 +18,6 @@ from strata_core.evaluation.calibration import (
 )
 from strata_core.evaluation.confusion import confusion_matrix
 from strata_core.evaluation.temperature import fit_binary_temperature, fit_class_temperature
-
-N_STATUSES = 3
 
 
 @dataclass(frozen=True)
@@ -91,9 +89,7 @@ def reasoning_metrics(judged: Judged) -> dict[str, float]:
         metrics["count_accuracy"] = float(judged.number_right[judged.has_number].mean())
     if judged.twins.any():
         metrics["twin_accuracy"] = float(judged.twin_right[judged.twins].mean())
-    parts = [
-        metrics[name] for name in ("hits_at_1", "path_f1", "status_macro_f1", "count_accuracy") if name in metrics
-    ]
+    parts = [metrics[name] for name in ("hits_at_1", "path_f1", "status_macro_f1", "count_accuracy") if name in metrics]
     metrics["selection_score"] = float(np.mean(parts)) if parts else 0.0
     return metrics
 
@@ -124,7 +120,7 @@ def fit_temperatures(judged: Judged) -> Temperatures:
 
 
 def calibration_metrics(judged: Judged, temperatures: Temperatures) -> dict[str, float]:
-    """"ece", "brier", "aurc" of the confidence against the set-F1 of the selection; "status_ece", "status_aurc" of the
+    """ "ece", "brier", "aurc" of the confidence against the set-F1 of the selection; "status_ece", "status_aurc" of the
     status's probability against its being right, "status_brier" of that of being supported."""
     metrics: dict[str, float] = {}
     if judged.asked.any():
@@ -145,7 +141,7 @@ def calibration_metrics(judged: Judged, temperatures: Temperatures) -> dict[str,
 
 
 def breakdown(judged: Judged) -> dict[str, list[dict[str, Any]]]:
-    """"by_hops", "by_status" and "by_mode": a table each, a row a group with its metrics."""
+    """ "by_hops", "by_status" and "by_mode": a table each, a row a group with its metrics."""
     tables: dict[str, list[dict[str, Any]]] = {"by_hops": [], "by_status": [], "by_mode": []}
     for hops in np.unique(judged.hops):
         tables["by_hops"].append(_row({"hops": int(hops)}, judged.only(judged.hops == hops)))

@@ -6,13 +6,13 @@ vectors, R relations. In `branch_rows_KM` alone, K is the number of branches.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from strata_core.corpus.graph_example import N_STATUSES, Mode
 from strata_core.errors import RecipeError
 from strata_core.models.config import ModelConfig
 from strata_core.models.graph_heads import (
@@ -33,8 +33,6 @@ from strata_core.models.relational_passing import Graphs, PassingConfig, Relatio
 from strata_core.models.segments import sum_rows, take_rows
 
 LINK_HEADS = ("cosine", "mlp")
-N_MODES = 6
-N_STATUSES = 3
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class Walk:
     Attributes:
         mapped_TSK: float, the steps' vectors as the messages take them.
         steps_TSW: float, the steps' vectors.
-        walked: T + 1 times float [N, 1, D], states of branches' nodes before the first step and after each.
+        walked: T + 1 times float [N, D], states of branches' nodes before the first step and after each.
         states_MD: float, of examples' nodes, the branches brought together.
         signs_BD: float, what the status is told from.
     """
@@ -151,7 +149,7 @@ class GraphReasoner(nn.Module):
         self.config = config
         width = config.d_model
         passing = config.passing()
-        self.query_encoder = QueryEncoder(passing.n_relations, N_MODES, width)
+        self.query_encoder = QueryEncoder(passing.n_relations, len(Mode), width)
         self.start = nn.Parameter(torch.ones(width))
         self.passing = RelationalPassing(passing)
         self.branch = nn.Linear(width, width, bias=False)
@@ -165,7 +163,7 @@ class GraphReasoner(nn.Module):
         self.next_hop_head = nn.Linear(config.message_rank, 1, bias=False)
         self.node_head = Perceptron(width, width, 1, config.dropout)
         self.node_types = nn.Embedding(config.n_node_types, width)
-        self.surroundings = RelationalPassing(dataclasses.replace(passing, dropout=config.dropout))
+        self.surroundings = RelationalPassing(passing)
         self.edge_query = nn.Parameter(torch.ones(width))
         self.link_head: nn.Module = PerceptronLink(width)
         if config.link_head == "cosine":
@@ -192,13 +190,13 @@ class GraphReasoner(nn.Module):
     def walk(self, batch: ReasoningBatch) -> Walk:
         """Walks all branches and brings them together."""
         steps_TSW = self.query_encoder(batch.steps_ST)
-        boundary_ND = self._at_starts(batch)
+        mapped_TSK = self.passing.weights.map_query(steps_TSW)
         walked = self.passing.states_by_step(
-            boundary_ND[:, None], self._branch_graphs(batch), steps_TSW[:, :, None], batch.lengths_S[:, None]
+            self._at_starts(batch), self._branch_graphs(batch), mapped_TSK, batch.lengths_S
         )
-        states_MD = self._meet(walked[-1][:, 0], batch.branch_rows_KM)
+        states_MD = self._meet(walked[-1], batch.branch_rows_KM)
         signs_BD = self.status_head.signs_of(states_MD, batch.node_examples_M, batch.n_examples)
-        return Walk(self.passing.weights.map_query(steps_TSW), steps_TSW, walked, states_MD, signs_BD)
+        return Walk(mapped_TSK, steps_TSW, walked, states_MD, signs_BD)
 
     def _at_starts(self, batch: ReasoningBatch) -> Tensor:
         n_nodes = batch.branch_nodes_N.shape[0]
@@ -241,8 +239,7 @@ class GraphReasoner(nn.Module):
         mapped_BK = self.passing.weights.map_query(modes_BW)
         graphs = self._example_graphs(batch)
         vectors = self.passing.edge_vectors(graphs, batch.n_examples)
-        sums_M1D = self.passing.collect(walk.states_MD[:, None], graphs, mapped_BK[:, None], vectors)
-        levels_MD = self.passing.update(sums_M1D)[:, 0]
+        levels_MD = self.passing.update(self.passing.collect(walk.states_MD, graphs, mapped_BK, vectors))
         answers_B = effective_number(self.answers(walk).detach(), batch.node_examples_M, batch.n_examples)
         return self.number_head(walk.states_MD, levels_MD, batch.node_examples_M, modes_BW, answers_B)
 
@@ -254,16 +251,16 @@ class GraphReasoner(nn.Module):
         """
         forwards = self._branch_graphs(batch)
         backwards = Graphs(forwards.edges_E3.flip(1), forwards.edge_graphs_E, forwards.node_graphs_N)
-        states_N1D = take_rows(walk.states_MD, batch.branch_nodes_N)[:, None]
-        passed_N1D = torch.zeros_like(states_N1D)
+        states_ND = take_rows(walk.states_MD, batch.branch_nodes_N)
+        passed_ND = torch.zeros_like(states_ND)
         vectors = self.passing.edge_vectors(backwards, batch.lengths_S.shape[0])
         for step in reversed(range(walk.mapped_TSK.shape[0])):
-            walking_N11 = (batch.lengths_S > step).index_select(0, batch.node_branches_N)[:, None, None]
-            passed_N1D = passed_N1D + states_N1D * walk.walked[step + 1] * walking_N11
-            sums_N1D = self.passing.collect(states_N1D, backwards, walk.mapped_TSK[step][:, None], vectors)
-            states_N1D = torch.where(walking_N11, self.passing.update(sums_N1D), states_N1D)
-        passed_N1D = passed_N1D + states_N1D * walk.walked[0]
-        passed_MD = sum_rows(passed_N1D[:, 0], batch.branch_nodes_N, batch.node_types_M.shape[0])
+            walking_N1 = (batch.lengths_S > step).index_select(0, batch.node_branches_N)[:, None]
+            passed_ND = passed_ND + states_ND * walk.walked[step + 1] * walking_N1
+            sums_ND = self.passing.collect(states_ND, backwards, walk.mapped_TSK[step], vectors)
+            states_ND = torch.where(walking_N1, self.passing.update(sums_ND), states_ND)
+        passed_ND = passed_ND + states_ND * walk.walked[0]
+        passed_MD = sum_rows(passed_ND, batch.branch_nodes_N, batch.node_types_M.shape[0])
         return self.node_head(passed_MD)[..., 0]
 
     def next_hops(self, walk: Walk, batch: ReasoningBatch) -> Tensor:
@@ -333,9 +330,9 @@ class GraphReasoner(nn.Module):
 
     def alignment(self, walk: Walk, batch: ReasoningBatch, selection: Selection) -> Tensor:
         """The cosine of each candidate with its query, float [P]."""
-        given_TS1 = (
-            torch.arange(walk.steps_TSW.shape[0], device=batch.lengths_S.device)[:, None] < batch.lengths_S
-        )[..., None]
+        given_TS1 = (torch.arange(walk.steps_TSW.shape[0], device=batch.lengths_S.device)[:, None] < batch.lengths_S)[
+            ..., None
+        ]
         queries_SV = self.query_projection((walk.steps_TSW * given_TS1).sum(0))
         features_P = torch.cat([selection.states_PD, selection.states_PD * selection.ends_PD], dim=-1)
         paths_PV = self.path_projection(features_P)
@@ -350,12 +347,10 @@ class GraphReasoner(nn.Module):
     def node_states(self, batch: ReasoningBatch) -> Tensor:
         """What is known of nodes whatever is asked, float [M, D]: their types and their surroundings."""
         types_MD = take_rows(self.node_types.weight, batch.node_types_M)
-        query_BW = self.edge_query.expand(batch.n_examples, 1, -1)
-        mapped_B1K = self.surroundings.weights.map_query(query_BW)
+        mapped_BK = self.surroundings.weights.map_query(self.edge_query.expand(batch.n_examples, -1))
         graphs = self._example_graphs(batch)
         vectors = self.surroundings.edge_vectors(graphs, batch.n_examples)
-        sums_M1D = self.surroundings.collect(types_MD[:, None], graphs, mapped_B1K, vectors)
-        return self.surroundings.update(sums_M1D[:, 0] + types_MD)
+        return self.surroundings.update(self.surroundings.collect(types_MD, graphs, mapped_BK, vectors) + types_MD)
 
     def links(self, nodes_MD: Tensor, batch: ReasoningBatch) -> Tensor:
         """Log-odds of pairs of nodes being linked, float [L]."""

@@ -37,13 +37,13 @@ class KnowledgeGraphConfig(ModelConfig):
         n_relations: inverses counted.
         d_model: width of the states.
         n_layers: how far an answer may lie from the start, in edges.
-        rank: width in which the two relations meet; also that of the query vector.
+        message_rank: width in which the two relations meet; also that of the query vector.
         d_score: hidden width of the score.
         message: "distmult" or "gate", see relational_passing.
         n_heads: of gates.
         dropout: probability, on what a layer adds to the states.
-        weight_dropout: probability, on the weights of messages.
-        norm_eps: added to the mean square of summed messages where they are normalised.
+        message_dropout: probability, on the weights of messages.
+        message_norm_eps: added to the mean square of summed messages where they are normalised.
 
     Raises:
         RecipeError: a message that does not exist, or heads that do not divide the width.
@@ -52,13 +52,13 @@ class KnowledgeGraphConfig(ModelConfig):
     n_relations: int
     d_model: int = 32
     n_layers: int = 3
-    rank: int = 32
+    message_rank: int = 32
     d_score: int = 64
     message: str = "distmult"
     n_heads: int = 4
     dropout: float = 0.0
-    weight_dropout: float = 0.0
-    norm_eps: float = 1e-6
+    message_dropout: float = 0.0
+    message_norm_eps: float = 1e-6
 
     def __post_init__(self) -> None:
         self.passing()
@@ -68,10 +68,10 @@ class KnowledgeGraphConfig(ModelConfig):
         return PassingConfig(
             n_relations=self.n_relations,
             d_model=self.d_model,
-            d_query=self.rank,
-            rank=self.rank,
+            d_query=self.message_rank,
+            rank=self.message_rank,
             message=self.message,
-            n_heads=self.n_heads if self.message == "gate" else 1,
+            n_heads=self.n_heads,
         )
 
 
@@ -174,7 +174,7 @@ class _Combine(nn.Module):
         super().__init__()
         self.of_sums = nn.Linear(config.d_model, config.d_model, bias=False)
         self.of_states = nn.Linear(config.d_model, config.d_model, bias=False)
-        self.norm = RMSNorm(config.d_model, config.norm_eps)
+        self.norm = RMSNorm(config.d_model, config.message_norm_eps)
         self.dropout = nn.Dropout(config.dropout)
 
     def initial_stds(self) -> dict[str, float]:
@@ -196,8 +196,8 @@ class _Score(nn.Module):
         super().__init__()
         self.of_sums = nn.Linear(config.d_model, config.d_score, bias=False)
         self.of_states = nn.Linear(config.d_model, config.d_score, bias=False)
-        self.of_query = nn.Linear(config.rank, config.d_score)
-        self.norm = RMSNorm(config.d_model, config.norm_eps)
+        self.of_query = nn.Linear(config.message_rank, config.d_score)
+        self.norm = RMSNorm(config.d_model, config.message_norm_eps)
         self.out = nn.Linear(config.d_score, 1, bias=False)
 
     def initial_stds(self) -> dict[str, float]:
@@ -237,15 +237,15 @@ class KnowledgeGraphReasoner(nn.Module):
     def __init__(self, config: KnowledgeGraphConfig) -> None:
         super().__init__()
         self.config = config
-        self.queries = nn.Embedding(config.n_relations, config.rank)
-        self.start = nn.Linear(config.rank, config.d_model, bias=False)
+        self.queries = nn.Embedding(config.n_relations, config.message_rank)
+        self.start = nn.Linear(config.message_rank, config.d_model, bias=False)
         self.messages = nn.ModuleList(MessageWeights(config.passing()) for _ in range(config.n_layers))
         self.combine = nn.ModuleList(_Combine(config) for _ in range(config.n_layers - 1))
         self.score = _Score(config)
 
     def initial_stds(self) -> dict[str, float]:
         """Keeps variances: what is multiplied is of unit size."""
-        return {"queries.weight": 1.0, "start.weight": self.config.rank**-0.5}
+        return {"queries.weight": 1.0, "start.weight": self.config.message_rank**-0.5}
 
     def score_reached(self, relation_1: Tensor, reached: Reached) -> tuple[Tensor, Tensor]:
         """The scores of pairs.
@@ -311,7 +311,7 @@ class KnowledgeGraphReasoner(nn.Module):
     def _weights(self, messages: MessageWeights, query_W: Tensor) -> Tensor:
         """The weights of a layer's messages over each relation, float [R, H]."""
         weights_RH = messages(messages.map_query(query_W), messages.relations.weight)
-        return F.dropout(weights_RH, self.config.weight_dropout, self.training)
+        return F.dropout(weights_RH, self.config.message_dropout, self.training)
 
 
 def _mix(mixed_HNN: Tensor, states_NQD: Tensor) -> Tensor:

@@ -47,9 +47,7 @@ class CompositionConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         if self.composition not in CELLS:
-            raise RecipeError(
-                f"model.composition is {self.composition!r}", hint=f"choose one of {', '.join(CELLS)}"
-            )
+            raise RecipeError(f"model.composition is {self.composition!r}", hint=f"choose one of {', '.join(CELLS)}")
 
 
 class BilinearCell(nn.Module):

@@ -48,9 +48,7 @@ def encode_paths(
     return states_PD * (path_lengths_P == lengths_P)[:, None]
 
 
-def last_nodes(
-    path_edges_PT: Tensor, path_lengths_P: Tensor, edges_F3: Tensor, starts_P: Tensor
-) -> Tensor:
+def last_nodes(path_edges_PT: Tensor, path_lengths_P: Tensor, edges_F3: Tensor, starts_P: Tensor) -> Tensor:
     """The node that each path ends at, int64 [P]: the destination of its last given edge, or its start."""
     if path_edges_PT.shape[1] == 0:
         return starts_P

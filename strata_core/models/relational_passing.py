@@ -5,12 +5,14 @@ query that is a path of relations is walked: in step t the messages are those th
 share their weights, and a query's states stand still when its own steps are over, whatever the other queries of
 the batch have: a walk of twice the length is the same iteration, twice as often. No parameter belongs to an entity.
 
-Nothing has a bias, so a node that no message reached is exactly zero. The normalisation "limit" shortens what is too
-long and nothing else: a node reached by several ways is one that was reached, and a weak message stays as weak as it
-is, however many steps follow (with a gain above one at zero, what leaks through a wrong edge grows to full size).
+The states of the start are not added to the sums of every step, as NBFNet does: a query that says step by step where to
+go wants them forgotten.
 
-Shapes: N nodes, E edges, G graphs, Q queries of each graph, T steps, D width, H heads, W width of a query's vector, K
-rank.
+Nothing has a bias, so a node that no message reached is exactly zero. `limit` shortens what is too long and nothing
+else: a node reached by several ways is one that was reached, and a weak message stays as weak as it is, however many
+steps follow (with a gain above one at zero, what leaks through a wrong edge grows to full size).
+
+Shapes: N nodes, E edges, G graphs, each with one query, T steps, D width, H heads, W width of a query's vector, K rank.
 """
 
 from __future__ import annotations
@@ -24,7 +26,6 @@ from strata_core.errors import RecipeError
 from strata_core.models.segments import sum_rows, take_rows
 
 MESSAGES = ("distmult", "gate")
-NORMALISATIONS = ("limit", "rms")
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,12 @@ class PassingConfig:
         d_query: width of the query vectors.
         rank: width in which a query and a relation meet.
         message: "distmult" multiplies a state by a vector, "gate" each of its heads by a number from 0 to 1.
-        n_heads: of gates; divides d_model.
+        n_heads: of gates; divides d_model where messages are gates.
         dropout: probability, on what is sent.
         relation_part: whether messages have a part that is the relation's alone, whatever the query's step is.
-        normalisation: "limit" shortens states of more than unit root mean square, "rms" gives all states that size.
 
     Raises:
-        RecipeError: a message or normalisation that does not exist, or heads that do not divide the width.
+        RecipeError: a message that does not exist, or gates that do not divide the width.
     """
 
     n_relations: int
@@ -54,16 +54,11 @@ class PassingConfig:
     n_heads: int = 16
     dropout: float = 0.0
     relation_part: bool = False
-    normalisation: str = "limit"
 
     def __post_init__(self) -> None:
         if self.message not in MESSAGES:
             raise RecipeError(f"model.message is {self.message!r}", hint=f"choose one of {', '.join(MESSAGES)}")
-        if self.normalisation not in NORMALISATIONS:
-            raise RecipeError(
-                f"the normalisation is {self.normalisation!r}", hint=f"choose one of {', '.join(NORMALISATIONS)}"
-            )
-        if self.d_model % self.n_heads:
+        if self.message == "gate" and self.d_model % self.n_heads:
             raise RecipeError(
                 f"model.n_heads {self.n_heads} does not divide model.d_model {self.d_model}",
                 hint="choose a divisor of d_model",
@@ -139,27 +134,18 @@ class MessageWeights(nn.Module):
         return (heads * weights[..., None]).flatten(-2)
 
 
-_RMS_EPS = 1e-6
-
-
 def limit(states: Tensor) -> Tensor:
     """x / max(1, rms(x)) over the last axis."""
     return states * torch.rsqrt(states.square().mean(dim=-1, keepdim=True).clamp(min=1.0))
 
 
-def normalise(states: Tensor) -> Tensor:
-    """x / rms(x) over the last axis; 0 stays 0."""
-    return states * torch.rsqrt(states.square().mean(dim=-1, keepdim=True) + _RMS_EPS)
-
-
 class Update(nn.Module):
-    """norm(sum + W2 relu(W1 sum)): what a node makes of the sum of its messages."""
+    """limit(sum + W2 relu(W1 sum)): what a node makes of the sum of its messages."""
 
     def __init__(self, config: PassingConfig) -> None:
         super().__init__()
         self.inner = nn.Linear(config.d_model, config.d_model, bias=False)
         self.outer = nn.Linear(config.d_model, config.d_model, bias=False)
-        self.norm = limit if config.normalisation == "limit" else normalise
 
     def initial_stds(self) -> dict[str, float]:
         """Starts as the identity."""
@@ -167,55 +153,42 @@ class Update(nn.Module):
 
     def forward(self, sums: Tensor) -> Tensor:
         """float [..., D] to float [..., D]."""
-        return self.norm(sums + self.outer(torch.relu(self.inner(sums))))
+        return limit(sums + self.outer(torch.relu(self.inner(sums))))
 
 
 class RelationalPassing(nn.Module):
-    """The iteration.
+    """The iteration."""
 
-    Args:
-        config: its shape.
-        keep_boundary: whether the states of the start are added to the sums of every step, as NBFNet does. A query that
-            says step by step where to go wants them forgotten.
-    """
-
-    def __init__(self, config: PassingConfig, *, keep_boundary: bool = False) -> None:
+    def __init__(self, config: PassingConfig) -> None:
         super().__init__()
         self.config = config
-        self.keep_boundary = keep_boundary
         self.weights = MessageWeights(config)
         self.update = Update(config)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, boundary_NQD: Tensor, graphs: Graphs, steps_TGQW: Tensor, lengths_GQ: Tensor) -> Tensor:
-        """The states after each query's last step, float [N, Q, D]; arguments as for `states_by_step`."""
-        return self.states_by_step(boundary_NQD, graphs, steps_TGQW, lengths_GQ)[-1]
-
     def states_by_step(
-        self, boundary_NQD: Tensor, graphs: Graphs, steps_TGQW: Tensor, lengths_GQ: Tensor
+        self, boundary_ND: Tensor, graphs: Graphs, mapped_TGK: Tensor, lengths_G: Tensor
     ) -> list[Tensor]:
         """The states before the first step and after each.
 
         Args:
-            boundary_NQD: float, states before the first step: zero but at the nodes where queries start.
+            boundary_ND: float, states before the first step: zero but at the nodes where queries start.
             graphs: the nodes and edges.
-            steps_TGQW: float, the vector of each step; what stands behind a query's own steps is not used.
-            lengths_GQ: int64, steps of each query, 0 to T.
+            mapped_TGK: float, the vector of each step, mapped by `weights.map_query`; what stands behind a query's own
+                steps is not used.
+            lengths_G: int64, steps of each query, 0 to T.
 
         Returns:
-            T + 1 times float [N, Q, D].
+            T + 1 times float [N, D].
         """
-        states_NQD = boundary_NQD
-        all_states = [states_NQD]
-        vectors_K = self.edge_vectors(graphs, lengths_GQ.shape[0])
-        mapped_TGQK = self.weights.map_query(steps_TGQW)
-        for step in range(steps_TGQW.shape[0]):
-            sums_NQD = self.collect(states_NQD, graphs, mapped_TGQK[step], vectors_K)
-            if self.keep_boundary:
-                sums_NQD = sums_NQD + boundary_NQD
-            walking_NQ1 = (lengths_GQ > step).index_select(0, graphs.node_graphs_N)[..., None]
-            states_NQD = torch.where(walking_NQ1, self.update(sums_NQD), states_NQD)
-            all_states.append(states_NQD)
+        states_ND = boundary_ND
+        all_states = [states_ND]
+        vectors = self.edge_vectors(graphs, lengths_G.shape[0])
+        for step in range(mapped_TGK.shape[0]):
+            sums_ND = self.collect(states_ND, graphs, mapped_TGK[step], vectors)
+            walking_N1 = (lengths_G > step).index_select(0, graphs.node_graphs_N)[:, None]
+            states_ND = torch.where(walking_N1, self.update(sums_ND), states_ND)
+            all_states.append(states_ND)
         return all_states
 
     def edge_vectors(self, graphs: Graphs, n_graphs: int) -> Tensor:
@@ -224,21 +197,21 @@ class RelationalPassing(nn.Module):
             return self.weights.relations.weight
         return self.weights.relation_vectors(graphs.edges_E3[:, 1])
 
-    def collect(self, states_NQD: Tensor, graphs: Graphs, mapped_GQK: Tensor, vectors: Tensor) -> Tensor:
-        """The sum of the messages that come to each node in one step, float [N, Q, D].
+    def collect(self, states_ND: Tensor, graphs: Graphs, mapped_GK: Tensor, vectors: Tensor) -> Tensor:
+        """The sum of the messages that come to each node in one step, float [N, D].
 
         In one graph the weights depend on the relation alone: they are made once for each and taken by the edges.
 
         Args:
-            states_NQD: float.
+            states_ND: float.
             graphs: the nodes and edges.
-            mapped_GQK: float, the step's vectors, mapped.
+            mapped_GK: float, the step's vectors, mapped.
             vectors: of `edge_vectors`.
         """
         sources_E, relations_E, destinations_E = graphs.edges_E3.unbind(1)
-        if mapped_GQK.shape[0] == 1:
-            weights_EQX = take_rows(self.weights(mapped_GQK, vectors[:, None]), relations_E)
+        if mapped_GK.shape[0] == 1:
+            weights_EX = take_rows(self.weights(mapped_GK, vectors), relations_E)
         else:
-            weights_EQX = self.weights(take_rows(mapped_GQK, graphs.edge_graphs_E), vectors[:, None])
-        messages_EQD = self.weights.apply_to(take_rows(states_NQD, sources_E), weights_EQX)
-        return sum_rows(self.dropout(messages_EQD), destinations_E, states_NQD.shape[0])
+            weights_EX = self.weights(take_rows(mapped_GK, graphs.edge_graphs_E), vectors)
+        messages_ED = self.weights.apply_to(take_rows(states_ND, sources_E), weights_EX)
+        return sum_rows(self.dropout(messages_ED), destinations_E, states_ND.shape[0])

@@ -5,14 +5,11 @@ Shapes: P paths, V bracketings of each, D width, K classes, B examples.
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 
-def composition_loss(
-    scores_PVK: Tensor, targets_B: Tensor, path_examples_P: Tensor, path_weights_P: Tensor
-) -> Tensor:
+def composition_loss(scores_PVK: Tensor, targets_B: Tensor, path_examples_P: Tensor, path_weights_P: Tensor) -> Tensor:
     """Cross-entropy of each bracketing of each path, averaged over both and summed over the examples.
 
     Args:
@@ -42,23 +39,6 @@ def associativity_loss(states_PVD: Tensor, path_weights_P: Tensor) -> Tensor:
     """
     variance_P = states_PVD.float().var(dim=1).mean(dim=-1)
     return (variance_P * path_weights_P).sum()
-
-
-def vote(scores_PVK: Tensor, path_examples_P: Tensor, path_weights_P: Tensor, n_examples: int) -> Tensor:
-    """Probabilities of an example's classes: the mean over its paths and their bracketings.
-
-    Args:
-        scores_PVK: float [P, V, K], logits.
-        path_examples_P: int64 [P].
-        path_weights_P: float32 [P]; those of an example sum to 1.
-        n_examples: B.
-
-    Returns:
-        float32 [B, K].
-    """
-    probabilities_PK = torch.softmax(scores_PVK.float(), dim=-1).mean(dim=1) * path_weights_P[:, None]
-    votes_BK = probabilities_PK.new_zeros(n_examples, scores_PVK.shape[-1])
-    return votes_BK.index_add(0, path_examples_P, probabilities_PK)
 
 
 def closure_loss(states_PVD: Tensor, named_PD: Tensor, path_weights_P: Tensor) -> Tensor:

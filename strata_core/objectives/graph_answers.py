@@ -1,6 +1,6 @@
 """Losses of the graph reasoner on what it answers, and how sure it is. All are sums, float32 scalars.
 
-Shapes: M nodes, B examples, A answers, Q pairs, C classes.
+Status and number are classes, see `structure.class_loss`. Shapes: M nodes, B examples, A answers, Q pairs.
 """
 
 from __future__ import annotations
@@ -10,9 +10,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from strata_core.models.segments import segment_logsumexp, sum_rows
-
-UNKNOWN = -100
-"""A label that takes no part."""
 
 
 def answer_loss(
@@ -33,11 +30,6 @@ def answer_loss(
     ones_A = torch.ones_like(surprise_A)
     n_answers = sum_rows(ones_A, answer_examples_A, n_examples).index_select(0, answer_examples_A)
     return (surprise_A / n_answers).sum()
-
-
-def class_loss(scores_BC: Tensor, labels_B: Tensor) -> Tensor:
-    """Cross-entropy summed over the examples whose label is not UNKNOWN."""
-    return F.cross_entropy(scores_BC.float(), labels_B, ignore_index=UNKNOWN, reduction="sum")
 
 
 def verification_loss(support_B: Tensor, supported_B: Tensor, known_B: Tensor) -> Tensor:

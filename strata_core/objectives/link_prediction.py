@@ -1,4 +1,4 @@
-"""Which entity answers a query: a filtered softmax over all entities, and the rank of the right one.
+"""Which entity answers a query: a filtered softmax over all entities.
 
 Entities that the model's messages did not reach share one score and are not listed, so their number costs nothing.
 Filtered (Bordes et al. 2013): other right answers of a query count neither for nor against it.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from strata_core.models.segments import segment_logsumexp, sum_rows
+from strata_core.models.segments import segment_logsumexp
 
 _LEAST = -1e4
 
@@ -54,18 +54,3 @@ def filtered_cross_entropy(entities: EntityScores) -> Tensor:
     unlisted_B = torch.where(n_unlisted_B > 0, n_unlisted_B.clamp(min=1).log() + entities.unlisted, _LEAST)
     right_B = entities.of_targets()
     return torch.stack([listed_B, unlisted_B, right_B]).logsumexp(dim=0) - right_B
-
-
-def realistic_ranks(entities: EntityScores) -> Tensor:
-    """The filtered rank of each query's answer, float32 [B], from 1; the mean over the orders of equal scores.
-
-    The same as evaluation.ranking.filtered_ranks over the whole matrix of scores.
-    """
-    right_B = entities.of_targets()
-    right_P = right_B.index_select(0, entities.queries_P)
-    above_P = (entities.scores_P > right_P) & entities.is_rival_P
-    level_P = (entities.scores_P == right_P) & entities.is_rival_P
-    points_P = above_P.float() + 0.5 * level_P.float()
-    listed_B = sum_rows(points_P, entities.queries_P, right_B.shape[0])
-    unlisted_B = (entities.unlisted > right_B).float() + 0.5 * (entities.unlisted == right_B).float()
-    return 1 + listed_B + unlisted_B * entities.n_unlisted_B

@@ -5,10 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
-from strata_core.corpus.graph_example import GraphExample, Status
+from strata_core.corpus.graph_example import GraphExample
 from strata_core.corpus.graph_jsonl import GraphFault, read_graph_lines, refuse_faults
 from strata_core.corpus.graph_names import GraphNames
 from strata_core.corpus.graph_reading import GraphReader
@@ -19,7 +18,7 @@ from strata_core.prediction.sentence_input import find_input
 
 
 def read_queries(file: str, names: GraphNames) -> list[GraphExample]:
-    """All examples of a JSON Lines file (graph_jsonl), or of standard input ("-"), without their labels.
+    """All examples of a JSON Lines file (graph_jsonl), or of standard input ("-"); labels in it are not looked at.
 
     Args:
         file: its path; may be compressed (.gz, .zst).
@@ -33,12 +32,11 @@ def read_queries(file: str, names: GraphNames) -> list[GraphExample]:
     examples: list[GraphExample] = []
     faults: list[GraphFault] = []
     with open_stream(found) as stream:
-        for read in read_graph_lines(stream.content, file=found.shown, names=names):
+        for read in read_graph_lines(stream.content, file=found.shown, names=names, labelled=False):
             if isinstance(read, GraphFault):
                 faults.append(read)
             else:
-                unlabelled = replace(read, status=Status.UNKNOWN, answers=(), number=None, target=None, paths=())
-                examples.append(replace(unlabelled, supported_probability=None, twin=None))
+                examples.append(read)
     refuse_faults(faults)
     if not examples:
         raise DataError(f"{found.shown}: there is no example in it")

@@ -125,4 +125,3 @@ def _names_in(trained: Trained) -> GraphNames:
 
 def _status_name(number: int) -> str:
     return Status(number).name.lower()
-

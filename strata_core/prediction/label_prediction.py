@@ -15,9 +15,8 @@ import torch
 from strata_core.corpus.graph_example import GraphExample, Mode
 from strata_core.corpus.graph_names import GraphNames
 from strata_core.errors import DataError, first_problems
+from strata_core.evaluation.voting import vote
 from strata_core.models.path_composition import PathComposition
-from strata_core.objectives.composition import vote
-from strata_core.recipes.graph import GraphRecipe
 from strata_core.training.kinship_batches import fixed_priorities, lay_out_paths
 from strata_core.training.simple_paths import simple_paths
 from strata_core.training.trained import Trained
@@ -44,12 +43,21 @@ class LabelPredictor:
         self, trained: Trained, device: torch.device, autocast: Callable[[], AbstractContextManager[Any]]
     ) -> None:
         match trained.config:
-            case {"relations": list(relations), "targets": list(targets), "model": dict()}:
+            case {
+                "relations": list(relations),
+                "targets": list(targets),
+                "model": dict(),
+                "longest_path": int(longest_path),
+                "max_paths": int(max_paths),
+                "bracketings": int(bracketings),
+            }:
                 self.names = GraphNames(tuple(relations), targets=tuple(targets))
+                self._longest_path, self._max_paths, self._bracketings = longest_path, max_paths, bracketings
             case _:
-                raise DataError(f"{trained.checkpoint.path / 'config.json'}: has no relations, targets and model")
-        recipe = trained.recipe()
-        self._recipe = recipe if isinstance(recipe, GraphRecipe) else GraphRecipe()
+                raise DataError(
+                    f"{trained.checkpoint.path / 'config.json'}: lacks one of relations, targets, model, longest_path, "
+                    "max_paths and bracketings"
+                )
         model = trained.model(device)
         assert isinstance(model, PathComposition)
         self._model = model
@@ -97,15 +105,14 @@ class LabelPredictor:
             }
 
     def _paths(self, example: GraphExample) -> list[tuple[int, ...]]:
-        model = self._recipe.model
         assert example.query.end is not None
         start, end = example.query.branches[0].start, example.query.end
-        return simple_paths(example.edges, start, end, max_edges=model.longest_path, max_paths=model.max_paths)
+        return simple_paths(example.edges, start, end, max_edges=self._longest_path, max_paths=self._max_paths)
 
     def _chances(self, paths_B: list[list[tuple[int, ...]]]) -> np.ndarray:
         """float32 [B, K]."""
-        fixed = fixed_priorities(self._recipe.evaluation.bracketings, self._recipe.model.longest_path - 1)
-        priorities = np.broadcast_to(fixed, (len(paths_B), self._recipe.model.max_paths, *fixed.shape))
+        fixed = fixed_priorities(self._bracketings, self._longest_path - 1)
+        priorities = np.broadcast_to(fixed, (len(paths_B), self._max_paths, *fixed.shape))
         nothing = np.zeros(len(paths_B), dtype=np.int64)
         arrays = lay_out_paths(paths_B, nothing, priorities, no_path=len(self.names.relations))
         batch = {name: tensor.to(self._device) for name, tensor in arrays.items()}

@@ -16,7 +16,7 @@ from strata_core.observer import SILENT, Observer
 from strata_core.prediction.graph_input import read_queries
 from strata_core.prediction.graph_prediction import GraphPredictor
 from strata_core.prediction.label_prediction import LabelPredictor
-from strata_core.prediction.sentence_input import FORMATS, read_sentences
+from strata_core.prediction.sentence_input import FORMATS, check_input, read_sentences
 from strata_core.prediction.structure_prediction import StructurePredictor
 from strata_core.training.distributed import choose_device
 from strata_core.training.precision import choose_precision
@@ -45,7 +45,7 @@ def predict_file(
     Args:
         path: a run, or a checkpoint folder.
         file: sentences for a structured language model, graphs with queries for a reasoner; "-" is standard input.
-        format: a name of `sentence_input.FORMATS`, or "auto".
+        format: for sentences a name of `sentence_input.FORMATS`, for graphs "jsonl"; or "auto".
         choose: which checkpoint of a run; see `find_trained`.
         device: "auto", "cpu", "cuda" or "mps".
         observer: shown the progress.
@@ -57,6 +57,7 @@ def predict_file(
         UsageError: no such run, checkpoint, file or device, or a model that has nothing to say of such files.
         DataError: the checkpoint is not whole, or the file has faults; they are listed.
     """
+    check_input(file)
     place = choose_device(device, 0)
     trained = find_trained(path, choose=choose, observer=observer)
     recipe = None if trained.run is None else trained.run.recipe_with(())[0]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 from strata_core.corpus.conllu import read_conllu
 from strata_core.corpus.findings import Finding, Severity
 from strata_core.corpus.sentence import Sentence
-from strata_core.corpus.sources.files import COMPRESSIONS, STANDARD_INPUT, InputFile, find_files
+from strata_core.corpus.sources.files import STANDARD_INPUT, InputFile, find_files, uncompressed_name
 from strata_core.corpus.sources.streams import open_stream
 from strata_core.errors import DataError, UsageError, first_problems
 from strata_core.prediction.plain_text import sentences_in_text
@@ -32,6 +33,7 @@ def read_sentences(file: str, *, format: str = "auto") -> list[Sentence]:
         UsageError: there is no such file, or its name does not tell what it holds.
         DataError: it cannot be read, has no sentence, or sentences in it are malformed; all of them are listed.
     """
+    check_input(file)
     chosen = _format_of(file) if format == "auto" else format
     found = find_input(file, chosen)
     findings: list[Finding] = []
@@ -48,14 +50,27 @@ def read_sentences(file: str, *, format: str = "auto") -> list[Sentence]:
     return sentences
 
 
+def check_input(file: str) -> None:
+    """Refuses what is neither a file nor standard input ("-").
+
+    Raises:
+        UsageError: there is nothing there, or a folder.
+    """
+    if file == STANDARD_INPUT:
+        return
+    if not os.path.exists(file):
+        raise UsageError(f"{file}: there is no such file")
+    if os.path.isdir(file):
+        raise UsageError(f"{file}: a folder, not a file", hint="name one file")
+
+
 def find_input(file: str, format: str) -> InputFile:
     """One file, or standard input, to open with `open_stream`.
 
     Raises:
         UsageError: there is no such file.
     """
-    if Path(file).is_dir():
-        raise UsageError(f"{file}: a folder, not a file", hint="name one file")
+    check_input(file)
     found = find_files([file], format=format)[0][0]
     return replace(found, path=Path("/dev/stdin")) if found.is_standard_input else found
 
@@ -63,8 +78,7 @@ def find_input(file: str, format: str) -> InputFile:
 def _format_of(file: str) -> str:
     if file == STANDARD_INPUT:
         return "text"
-    path = Path(file)
-    suffix = Path(path.stem).suffix if path.suffix in COMPRESSIONS else path.suffix
+    suffix = Path(uncompressed_name(file)).suffix
     if suffix not in _SUFFIXES:
         raise UsageError(
             f"{file}: its name does not tell what it holds ({', '.join(_SUFFIXES)} would, with .gz or .zst behind)",

@@ -6,27 +6,53 @@ import difflib
 
 from strata_core.recipes.keys import key_names
 
-_FORMER_NAMES = {
-    "grad_accum": "it follows from batch.batch_size and batch.micro_batch_size",
-    "ud_max_len": "it is called batch.max_sentence_len",
-    "lambda_ud_arc": "it is called objective.ud.arc",
-    "lambda_ud_rel": "it is called objective.ud.relation",
-    "lambda_node_type": "it is called objective.ud.node_type",
-    "lambda_srl_predicate": "it is called objective.srl.predicate",
-    "lambda_srl_role": "it is called objective.srl.role",
-    "lambda_srl_core_role": "it is called objective.srl.core_role",
-    "lambda_chart_type": "it is called objective.chart.type",
-    "chart_scheme": "it is called objective.chart.scheme",
-    "ckpt_every": "it is called checkpoint.every",
-    "ddp_static_graph": "it is called distributed.static_graph",
-    "eval_every": "it is called evaluation.every",
-    "evaluation_every": "it is called evaluation.every",
-    "save_every": "it is called checkpoint.every",
-    "gradient_accumulation": "it follows from batch.batch_size and batch.micro_batch_size",
-    "backward_chunk_size": "it is called batch.micro_batch_size",
-    "batched_forward": "forward passes are always batched, batch.micro_batch_size examples at a time",
-    "pat": "it is called objective.path_alignment",
+FORMER_NAMES = {
+    "grad_accum": "batch.batch_size",
+    "ckpt_every": "checkpoint.every",
+    "ddp_static_graph": "distributed.static_graph",
+    "lambda_ud_arc": "objective.ud.arc",
+    "lambda_ud_rel": "objective.ud.relation",
+    "lambda_node_type": "objective.ud.node_type",
+    "ud_max_len": "batch.max_sentence_len",
+    "lambda_srl_predicate": "objective.srl.predicate",
+    "lambda_srl_role": "objective.srl.role",
+    "srl_none_weight": "objective.srl.none_weight",
+    "lambda_srl_core_role": "objective.srl.core_role",
+    "lambda_chart_type": "objective.chart.type",
+    "lambda_graph_object_aux": "objective.graph_object.aux",
+    "lambda_graph_object_role_edit": "objective.graph_object.role_edit",
+    "lambda_graph_object_role_edit_stability": "objective.graph_object.role_edit_stability",
+    "lambda_graph_object_role_edit_untyped_null": "objective.graph_object.role_edit_untyped_null",
+    "lambda_graph_object_role_edit_random_null": "objective.graph_object.role_edit_random_null",
+    "lambda_role_edit": "objective.role_edit.follow",
+    "lambda_role_edit_specificity": "objective.role_edit.specificity",
+    "lambda_role_edit_scope": "objective.role_edit.scope",
+    "role_edit_batch_size": "objective.role_edit.batch_size",
+    "role_edit_margin": "objective.role_edit.margin",
+    "role_edit_scope_tolerance": "objective.role_edit.scope_tolerance",
+    "role_edit_bias_value": "objective.role_edit.bias_value",
+    "role_edit_override_scope": "objective.role_edit.override_scope",
+    "graph_object_intervention": "model.graph_object_memory.intervention",
+    "graph_object_predicate_memory_dropout": "model.graph_object_memory.predicate_memory_dropout",
+    "graph_object_anneal_final_learned_weight": "model.graph_object_memory.anneal_final_learned_weight",
+    "graph_object_readback_learned_weight": "model.graph_object_memory.learned_weight",
+    "freeze_non_graph_object_parameters": "model.graph_object_memory.train_alone",
+    "evaluation_every": "evaluation.every",
+    "eval_every": "evaluation.every",
+    "save_every": "checkpoint.every",
+    "gradient_accumulation": "batch.batch_size",
+    "backward_chunk_size": "batch.micro_batch_size",
+    "batched_forward": "batch.micro_batch_size",
+    "pat": "objective.path_alignment",
 }
+"""The keys of settings that had another name in the earlier training loops (docs/knobs.md), by the last part."""
+
+_REMARKS = {
+    "grad_accum": "it follows from batch.batch_size and batch.micro_batch_size",
+    "gradient_accumulation": "it follows from batch.batch_size and batch.micro_batch_size",
+    "batched_forward": "forward passes are always batched, batch.micro_batch_size examples at a time",
+}
+"""What is said of old names that are not just called something else."""
 
 
 def suggestion(kind: str, dotted: str) -> str:
@@ -37,9 +63,9 @@ def suggestion(kind: str, dotted: str) -> str:
     elsewhere = _outermost([key for key in known if key.rpartition(".")[2] == leaf])
     if elsewhere:
         return f"it belongs in {' or '.join(_table(key) for key in elsewhere)}: {' or '.join(elsewhere)}"
-    former = _FORMER_NAMES.get(leaf, "")
-    if any(key in former for key in known if "." in key):
-        return former
+    former = FORMER_NAMES.get(leaf)
+    if former in known:
+        return _REMARKS.get(leaf, f"it is called {former}")
     if "." not in dotted:
         near_table = difflib.get_close_matches(dotted, tables, n=1)
         if near_table:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from strata_core.randomness import derive_seed
+from strata_core.training.random_rows import random_rows
 
 Path = tuple[int, ...]
 Equalities = Mapping[int, Sequence[tuple[int, int]]]
@@ -43,14 +44,14 @@ def proven_equalities(
     return dict(pairs)
 
 
-def augmentation_draws(seed: int, step: int, batch_size: int, max_replacements: int) -> np.ndarray:
+def augmentation_draws(seed: int, step: int, positions: range, max_replacements: int) -> np.ndarray:
     """Random numbers of one step, a row for each position in the global batch.
 
     Returns:
-        float64 [batch_size, 1 + 2 max_replacements], in [0, 1): how many replacements, then place and pair of each.
+        float64 [positions, 1 + 2 max_replacements], in [0, 1): how many replacements, then place and pair of each.
     """
-    generator = np.random.default_rng(derive_seed(seed, "composition augmentation", step))
-    return generator.random((batch_size, 1 + 2 * max_replacements))
+    shape = (len(positions), 1 + 2 * max_replacements)
+    return random_rows(derive_seed(seed, "composition augmentation", step), positions.start, shape)
 
 
 def lengthened(path: Path, equalities: Equalities, draws: np.ndarray, *, longest: bool = False) -> Path:

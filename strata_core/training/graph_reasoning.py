@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from strata_core.corpus.graph_corpus import GraphCorpus
+from strata_core.corpus.graph_example import N_STATUSES, Mode
 from strata_core.corpus.graph_reading import GraphReader
 from strata_core.errors import DataError, RecipeError
 from strata_core.evaluation.reasoning import (
@@ -104,11 +105,14 @@ class GraphReasoningTask:
         """Refuses data that cannot fill a step or an evaluation, and twins that micro-batches would part.
 
         Raises:
-            RecipeError: too few examples, no validation split where one is needed, a micro-batch that is no whole
-                number of blocks, or a search that nothing teaches.
+            RecipeError: too few examples, no validation split where one is needed or one that the metric cannot be
+                computed on, a micro-batch that is no whole number of blocks, or a search that nothing teaches.
+            DataError: an example asks for the label that relates two nodes.
         """
         recipe, place = self._recipe, self._corpus.path
         batch = recipe.batch
+        for split in self._corpus.info.splits:
+            _refuse_label_queries(self._corpus, split)
         if batch.micro_batch_size % self._block or batch.batch_size % self._block:
             raise RecipeError(
                 f"batch.batch_size {batch.batch_size} in micro-batches of {batch.micro_batch_size} parts twins: in "
@@ -126,10 +130,37 @@ class GraphReasoningTask:
                 f"evaluation.every is {recipe.evaluation.every}, but {place} has no validation split",
                 hint="prepare the corpus with one, or set evaluation.every = 0",
             )
+        if recipe.evaluation.every:
+            self._check_metric()
         if recipe.objective.on_policy_selection and "next_hop" not in self.loss_weights:
             raise RecipeError(
                 "objective.on_policy_selection is on and objective.next_hop is 0: nothing teaches the search",
                 hint="give objective.next_hop a weight",
+            )
+
+    @property
+    def _evaluated_at_most(self) -> int:
+        """Examples that an evaluation in the run reads, the first of the split; 0: all."""
+        return self._recipe.evaluation.batches * self._recipe.batch.micro_batch_size
+
+    def _check_metric(self) -> None:
+        """Refuses a metric that the validation examples which are read do not yield."""
+        metric, arrays = self._recipe.evaluation.metric, self._corpus.split("val").arrays
+        read = slice(self._evaluated_at_most or None)
+        modes, statuses = np.asarray(arrays["modes"][read]), np.asarray(arrays["statuses"][read])
+        asks_for_nodes = modes == Mode.ENTITY
+        place = f"evaluation.metric is {metric!r}, and of the {len(modes):,} validation examples of {self._corpus.path}"
+        place += " that an evaluation reads"
+        answered = np.diff(arrays["answer_offsets"])[read] > 0
+        if (metric == "mrr" or metric.startswith("hits_at_")) and not (asks_for_nodes & answered).any():
+            raise RecipeError(
+                f"{place} {asks_for_nodes.sum():,} ask for nodes, none of them with an answer to rank",
+                hint="choose another metric, such as selection_score, or more evaluation.batches (0: the whole split)",
+            )
+        if metric == "accuracy" and not (statuses < N_STATUSES).any():
+            raise RecipeError(
+                f"{place} 0 have a known status",
+                hint="choose another metric, such as selection_score, or more evaluation.batches (0: the whole split)",
             )
 
     def build_model(self) -> GraphReasoner:
@@ -177,9 +208,7 @@ class GraphReasoningTask:
         drawn = None
         if self.loss_weights.keys() & {"link", "relation"}:
             drawn = Drawn(keys("link negatives"), keys("relation edges"), self._recipe.objective.relation_samples)
-        arrays = reasoning_arrays(
-            reader.batch(micro_batch.examples), drawn, inverse_edges=self._shape.inverse_edges
-        )
+        arrays = reasoning_arrays(reader.batch(micro_batch.examples), drawn, inverse_edges=self._shape.inverse_edges)
         return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
 
     def loss_sums(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
@@ -188,7 +217,7 @@ class GraphReasoningTask:
         return self._losses.sums(model, ReasoningBatch(**batch))
 
     def evaluate(self, model: nn.Module, context: EvaluationContext) -> dict[str, float]:
-        """The metrics of evaluation.reasoning on the validation split, "accuracy" (of the status) and "loss".
+        """The metrics of evaluation.reasoning on the validation split, "accuracy" (of known statuses) and "loss".
 
         The temperatures are fitted on the way and kept in the model, so that a checkpoint has them. With
         evaluation.batches set only the first batches are read.
@@ -197,15 +226,16 @@ class GraphReasoningTask:
             EvaluationStopped: a stop was requested meanwhile.
         """
         assert isinstance(model, GraphReasoner)
-        limit = self._recipe.evaluation.batches * self._recipe.batch.micro_batch_size
-        result, losses = self._judge(model, "val", context, limit)
+        result, losses = self._judge(model, "val", context, self._evaluated_at_most)
         temperatures = fit_temperatures(result)
         with torch.no_grad():
             model.status_temperature.fill_(temperatures.status)
             model.confidence_temperature.fill_(temperatures.confidence)
         metrics = reasoning_metrics(result) | calibration_metrics(result, temperatures)
         loss = sum(self.loss_weights[name] * value for name, value in losses.items())
-        return {"loss": float(loss), "accuracy": metrics.get("status_accuracy", 0.0), **metrics}
+        if "status_accuracy" in metrics:
+            metrics["accuracy"] = metrics["status_accuracy"]
+        return {"loss": float(loss), **metrics}
 
     def report(self, model: nn.Module, split: str, context: EvaluationContext) -> dict[str, Any]:
         """Metrics, calibration before and after the model's own temperatures, and metrics by hops, status and mode.
@@ -236,7 +266,7 @@ class GraphReasoningTask:
         starts = range(0, len(examples), size)
         dtype = torch.float32 if context.device.type == "mps" else torch.float64
         rows = torch.zeros(len(examples), WIDTH, dtype=dtype, device=context.device)
-        sums = torch.zeros(len(starts), len(self.loss_weights), dtype=dtype, device=context.device)
+        sums = torch.zeros(len(starts), len(self.loss_weights) + 1, dtype=dtype, device=context.device)
         for index, start in enumerate(starts):
             if context.stop_requested():
                 raise EvaluationStopped
@@ -245,17 +275,28 @@ class GraphReasoningTask:
                 fetched = self.fetch(MicroBatch(split, wanted, 0, start))
                 batch = {name: tensor.to(context.device) for name, tensor in fetched.items()}
                 with torch.no_grad(), context.autocast():
-                    losses = self.loss_sums(model, batch)
-                    rows[start : start + size] = torch.from_numpy(judge_batch(model, ReasoningBatch(**batch))).to(rows)
-                sums[index] = torch.stack([losses[name] for name in self.loss_weights]).to(dtype)
+                    losses, told = self._judge_batch(model, ReasoningBatch(**batch))
+                rows[start : start + size] = torch.from_numpy(told).to(rows)
+                sums[index, :-1] = torch.stack([losses[name] for name in self.loss_weights]).to(dtype)
+                sums[index, -1] = len(fetched["pairs_Q2"])
             context.progress(index + 1, len(starts))
-        totals = context.ranks.sum(sums.sum(dim=0)).tolist() if len(self.loss_weights) else []
-        counts = loss_counts(reader, self.loss_weights, self._recipe.objective.relation_samples)
+        *totals, n_pairs = context.ranks.sum(sums.sum(dim=0)).tolist()
+        of_examples = loss_counts(reader, self.loss_weights, self._recipe.objective.relation_samples)
+        counts = {name: int(counted[examples].sum()) for name, counted in of_examples.items()}
+        if "pair_margin" in counts:
+            # Blocks are those of the training split, and a limit may cut the last one: some twins are not compared.
+            counts["pair_margin"] = int(n_pairs)
         shares = {
-            name: total / count if (count := int(counts[name][examples].sum())) else 0.0
+            name: total / counts[name] if counts[name] else 0.0
             for name, total in zip(self.loss_weights, totals, strict=True)
         }
         return judged(reader, examples, context.ranks.sum(rows).tolist()), shares
+
+    def _judge_batch(self, model: GraphReasoner, batch: ReasoningBatch) -> tuple[dict[str, Tensor], np.ndarray]:
+        """The losses of a batch and what `judge_batch` tells of it, from one walk and one selection."""
+        walk = model.walk(batch)
+        selection = model.select(walk, batch, model.candidates(walk, batch))
+        return self._losses.sums(model, batch, walk, selection), judge_batch(model, batch, walk, selection)
 
     def config(self) -> dict[str, Any]:
         """The model's shape, and the names of what its numbers stand for."""
@@ -291,6 +332,19 @@ def _block_of_twins(reader: GraphReader) -> int:
         f"twins stand more than {_WIDEST_BLOCK} examples apart, or across blocks of every size up to that",
         hint="put each example that lacks an edge beside its supported twin, or set objective.pair_margin = 0",
     )
+
+
+def _refuse_label_queries(corpus: GraphCorpus, split: str) -> None:
+    """Refuses a split with a query for the label that relates two nodes, which this task has no head for."""
+    reader = corpus.split(split)
+    wrong = np.flatnonzero(np.asarray(reader.arrays["modes"]) == Mode.RELATION)
+    if len(wrong):
+        raise DataError(
+            f"{corpus.path}: {len(wrong):,} of the {len(reader):,} examples in split {split}, "
+            f"{reader.example(int(wrong[0])).id} the first of them, ask for the label that relates two nodes; training "
+            "examples ask for other things too, and labels would not be learned",
+            hint="keep queries for labels in a corpus of their own, where all training examples ask for one",
+        )
 
 
 def _walks_backwards(corpus: GraphCorpus, split: str) -> bool:

@@ -14,8 +14,12 @@ def uniform_draws(keys: np.ndarray, places: np.ndarray) -> np.ndarray:
         keys: uint64 [N], of derive_seed.
         places: int64 [N], counts the draws of a key from 0.
     """
-    state = keys + (places.astype(np.uint64) + np.uint64(1)) * _GOLDEN
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    state = state ^ (state >> np.uint64(31))
+    state = mix(keys + (places.astype(np.uint64) + np.uint64(1)) * _GOLDEN)
     return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def mix(values: np.ndarray) -> np.ndarray:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014); uint64 in, uint64 out, wrapping."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

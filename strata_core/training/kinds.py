@@ -105,17 +105,10 @@ def _graph_task(recipe: GraphRecipe, corpus: GraphCorpus) -> Task:
         from strata_core.training.knowledge_graph import KnowledgeGraphTask
 
         return KnowledgeGraphTask(recipe, corpus)
-    if corpus.info.origin == "clutrr" or _asks_for_labels(corpus):
+    if corpus.asks_for_labels:
         from strata_core.training.kinship import KinshipTask
 
         return KinshipTask(recipe, corpus)
     from strata_core.training.graph_reasoning import GraphReasoningTask
 
     return GraphReasoningTask(recipe, corpus)
-
-
-def _asks_for_labels(corpus: GraphCorpus) -> bool:
-    from strata_core.corpus.graph_example import Mode
-
-    modes = corpus.split("train").arrays["modes"]
-    return corpus.info.origin == "graphs" and len(modes) > 0 and bool((modes == Mode.RELATION).all())

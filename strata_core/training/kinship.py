@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from strata_core.corpus.graph_corpus import GraphCorpus
 from strata_core.corpus.graph_example import Mode
 from strata_core.errors import DataError, RecipeError
+from strata_core.evaluation.voting import vote
 from strata_core.models.initialisation import initialise
 from strata_core.models.path_composition import CompositionConfig, PathComposition
-from strata_core.objectives.composition import associativity_loss, closure_loss, composition_loss, vote
+from strata_core.objectives.composition import associativity_loss, closure_loss, composition_loss
 from strata_core.recipes.graph import GraphRecipe
 from strata_core.training.composition_augmentation import (
     Equalities,
@@ -33,6 +34,7 @@ from strata_core.training.kinship_batches import (
     training_priorities,
 )
 from strata_core.training.order import SampleOrder
+from strata_core.training.reasoner_settings import refuse_reasoner_settings
 from strata_core.training.task import Batch, EvaluationContext, EvaluationStopped, StepPlan
 
 TRAINING_BRACKETINGS = 2
@@ -133,19 +135,18 @@ class KinshipTask:
     def _proven(self) -> Equalities:
         relations = self._corpus.names.relations
         relation_of_target = {
-            number: relations.index(name)
-            for number, name in enumerate(self._corpus.names.targets)
-            if name in relations
+            number: relations.index(name) for number, name in enumerate(self._corpus.names.targets) if name in relations
         }
         two_hops = np.flatnonzero(self._train.hops == 2)
         examples = ((self._train.paths(int(number)), int(self._train.targets[number])) for number in two_hops)
         return proven_equalities(examples, relation_of_target)
 
     def check(self) -> None:
-        """Refuses data that cannot fill a step or an evaluation.
+        """Refuses data that cannot fill a step or an evaluation, and settings that do not serve it.
 
         Raises:
-            RecipeError: fewer examples than one step takes, or no validation split where one is needed.
+            RecipeError: fewer examples than one step takes, no validation split where one is needed, answers that are
+                not learned, or settings of another model.
         """
         batch_size, place = self._recipe.batch.batch_size, self._corpus.path
         if len(self._train) < batch_size:
@@ -159,6 +160,12 @@ class KinshipTask:
                 f"evaluation.every is {self._recipe.evaluation.every}, but {place} has no validation split",
                 hint="prepare the corpus with a validation share above 0, or set evaluation.every = 0",
             )
+        if self._recipe.objective.answer == 0:
+            raise RecipeError(
+                "objective.answer is 0, and nothing else teaches the model to tell labels",
+                hint="give objective.answer a weight",
+            )
+        refuse_reasoner_settings(self._recipe, place)
 
     def build_model(self) -> PathComposition:
         """The model with its first weights, on the default device."""
@@ -191,24 +198,29 @@ class KinshipTask:
 
     def fetch(self, micro_batch: KinshipMicroBatch) -> Batch:
         """The tensors of `kinship_batches.lay_out_paths`, with two random bracketings of each path and random chain."""
-        here = slice(micro_batch.first, micro_batch.first + len(micro_batch.examples))
+        first, n_here = micro_batch.first, len(micro_batch.examples)
         paths = [self._train.paths(int(number)) for number in micro_batch.examples]
         replacements = self._recipe.objective.composition_augmentation
         if replacements:
-            paths = self._lengthened(paths, micro_batch, here)
-        seed, batch_size, model = self._recipe.run.seed, self._recipe.batch.batch_size, self._recipe.model
-        n_relations = len(self._corpus.names.relations)
-        chains = random_chains(seed, micro_batch.step, batch_size, self._n_chains, n_relations)[here]
+            paths = self._lengthened(paths, micro_batch)
+        seed, model = self._recipe.run.seed, self._recipe.model
+        chains = random_chains(
+            seed,
+            micro_batch.step,
+            range(first, first + n_here),
+            batch_size=self._recipe.batch.batch_size,
+            chains=self._n_chains,
+            n_relations=len(self._corpus.names.relations),
+        )
         longest = max(model.longest_path + replacements, *CHAIN_LENGTHS)
-        shape = (batch_size, model.max_paths + self._n_chains, TRAINING_BRACKETINGS, longest - 1)
-        priorities = training_priorities(seed, micro_batch.step, shape)[here]
+        shape = (n_here, model.max_paths + self._n_chains, TRAINING_BRACKETINGS, longest - 1)
+        priorities = training_priorities(seed, micro_batch.step, first, shape)
         return self._lay_out(paths, self._train.targets[micro_batch.examples], priorities, chains)
 
-    def _lengthened(self, paths: list[list[Path]], micro_batch: KinshipMicroBatch, here: slice) -> list[list[Path]]:
-        recipe = self._recipe
-        draws = augmentation_draws(
-            recipe.run.seed, micro_batch.step, recipe.batch.batch_size, recipe.objective.composition_augmentation
-        )[here]
+    def _lengthened(self, paths: list[list[Path]], micro_batch: KinshipMicroBatch) -> list[list[Path]]:
+        positions = range(micro_batch.first, micro_batch.first + len(paths))
+        replacements = self._recipe.objective.composition_augmentation
+        draws = augmentation_draws(self._recipe.run.seed, micro_batch.step, positions, replacements)
         return [
             [lengthened(path, self._equalities, row, longest=micro_batch.longest) for path in of_example]
             for of_example, row in zip(paths, draws, strict=True)
@@ -226,9 +238,7 @@ class KinshipTask:
         assert isinstance(model, PathComposition)
         weights_P, examples_P = batch["path_weights"], batch["path_examples"]
         states_PVD, chains_CVD = _states(model, batch, n_chains=self._n_chains * batch["targets"].shape[0])
-        losses = {}
-        if "answer" in self.loss_weights:
-            losses["answer"] = composition_loss(model.scores(states_PVD), batch["targets"], examples_P, weights_P)
+        losses = {"answer": composition_loss(model.scores(states_PVD), batch["targets"], examples_P, weights_P)}
         if "associativity" in self.loss_weights:
             losses["associativity"] = associativity_loss(states_PVD, weights_P)
             if self._n_chains:
@@ -285,7 +295,9 @@ class KinshipTask:
         }
         if split.startswith(TEST_PREFIX):
             tests = [name for name in self._corpus.info.splits if name.startswith(TEST_PREFIX)]
-            accuracies = {name: self._judge(model, name, context).accuracy for name in tests}
+            accuracies = {split: judged.accuracy} | {
+                name: self._judge(model, name, context).accuracy for name in tests if name != split
+            }
             long = [accuracies[name] for name in LONG_TESTS if name in accuracies]
             found |= {"mean_accuracy_5_to_10_hops": float(np.mean(long))} if long else {}
             found["tests"] = [
@@ -333,10 +345,16 @@ class KinshipTask:
         return torch.stack([-right_B.clamp_min(torch.finfo(torch.float32).tiny).log(), correct_B.float()], dim=1)
 
     def config(self) -> dict[str, Any]:
-        """The model's shape, and what its relations and labels are called."""
+        """The model's shape, what its relations and labels are called, and how examples are read and judged."""
+        recipe = self._recipe
         return {
             "kind": self.kind,
             "model": self._shape.to_dict(),
+            "paths": recipe.model.paths,
+            "longest_path": recipe.model.longest_path,
+            "max_paths": recipe.model.max_paths,
+            "bracketings": recipe.evaluation.bracketings,
+            "composition_augmentation": recipe.objective.composition_augmentation,
             "relations": list(self._relation_names),
             "targets": list(self._corpus.names.targets),
         }

@@ -15,6 +15,7 @@ from strata_core.corpus.graph_reading import GraphReader
 from strata_core.randomness import derive_seed
 from strata_core.training.bracketing import lay_out_trees
 from strata_core.training.composition_augmentation import Path
+from strata_core.training.random_rows import random_rows
 from strata_core.training.simple_paths import simple_paths
 from strata_core.training.task import Batch
 
@@ -67,27 +68,32 @@ class KinshipReader:
         return sorted(found, key=len)[: self._max_paths]
 
 
-def random_chains(seed: int, step: int, batch_size: int, chains: int, n_relations: int) -> list[list[Path]]:
+def random_chains(
+    seed: int, step: int, positions: range, *, batch_size: int, chains: int, n_relations: int
+) -> list[list[Path]]:
     """Chains of relations drawn at random, `chains` for each position in the global batch; nobody knows their label.
 
-    Their lengths are CHAIN_LENGTHS, alike often.
+    Their lengths are CHAIN_LENGTHS, alike often. Numbers are drawn for the whole batch: how many bits one below a bound
+    takes is not known before, so none can be skipped.
     """
     generator = np.random.default_rng(derive_seed(seed, "random chains", step))
-    lengths = generator.choice(CHAIN_LENGTHS, size=(batch_size, chains)).tolist()
-    relations = generator.integers(n_relations, size=(batch_size, chains, max(CHAIN_LENGTHS))).tolist()
+    here = slice(positions.start, positions.stop)
+    lengths = generator.choice(CHAIN_LENGTHS, size=(batch_size, chains))[here].tolist()
+    relations = generator.integers(n_relations, size=(batch_size, chains, max(CHAIN_LENGTHS)))[here].tolist()
     return [
         [tuple(chain[:length]) for chain, length in zip(*of_position, strict=True)]
         for of_position in zip(relations, lengths, strict=True)
     ]
 
 
-def training_priorities(seed: int, step: int, shape: tuple[int, int, int, int]) -> np.ndarray:
-    """Priorities of merges in one step, for `lay_out_paths`; position in the global batch is the first axis.
+def training_priorities(seed: int, step: int, first: int, shape: tuple[int, int, int, int]) -> np.ndarray:
+    """Priorities of merges in one step, for `lay_out_paths`; position in the global batch, from `first`, is the first
+    axis, and what a position has does not depend on the others.
 
     Args:
-        shape: batch_size, the most paths and chains of an example, V and the longest path less one.
+        shape: positions, the most paths and chains of an example, V and the longest path less one.
     """
-    return np.random.default_rng(derive_seed(seed, "bracketing", step)).random(shape)
+    return random_rows(derive_seed(seed, "bracketing", step), first, shape)
 
 
 def fixed_priorities(n_bracketings: int, n_gaps: int) -> np.ndarray:
@@ -140,7 +146,7 @@ def lay_out_paths(
     trees = lay_out_trees(
         np.repeat(np.cumsum(lengths) - lengths, n_bracketings),
         np.repeat(lengths, n_bracketings),
-        priorities[rows, columns].reshape(-1, priorities.shape[3]),
+        priorities[rows, columns].reshape(len(flat) * n_bracketings, priorities.shape[3]),
         int(lengths.sum()),
     )
     return {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,7 +14,7 @@ from torch import Tensor, nn
 
 from strata_core.corpus.graph_corpus import GraphCorpus
 from strata_core.errors import DataError, RecipeError
-from strata_core.evaluation.ranking import hits_at, mean_reciprocal_rank
+from strata_core.evaluation.ranking import hits_at, mean_reciprocal_rank, realistic_ranks
 from strata_core.models.initialisation import initialise
 from strata_core.models.knowledge_graph_reasoner import (
     KnowledgeGraphConfig,
@@ -20,7 +22,7 @@ from strata_core.models.knowledge_graph_reasoner import (
     Reached,
     WholeGraph,
 )
-from strata_core.objectives.link_prediction import EntityScores, filtered_cross_entropy, realistic_ranks
+from strata_core.objectives.link_prediction import EntityScores, filtered_cross_entropy
 from strata_core.recipes.graph import GraphRecipe
 from strata_core.training.knowledge_graph_batches import (
     AnswerTable,
@@ -30,6 +32,7 @@ from strata_core.training.knowledge_graph_batches import (
     with_inverses,
 )
 from strata_core.training.order import SampleOrder
+from strata_core.training.reasoner_settings import refuse_reasoner_settings
 from strata_core.training.task import Batch, EvaluationContext, EvaluationStopped, StepPlan
 
 _DENSE_CELLS_PER_EDGE = 16
@@ -80,13 +83,13 @@ class KnowledgeGraphTask:
             n_relations=2 * self._n_relations,
             d_model=model.d_model,
             n_layers=model.n_layers,
-            rank=model.message_rank,
+            message_rank=model.message_rank,
             d_score=model.d_model,
             message=model.message,
             n_heads=model.n_heads,
             dropout=model.dropout,
-            weight_dropout=model.message_dropout,
-            norm_eps=model.message_norm_eps,
+            message_dropout=model.message_dropout,
+            message_norm_eps=model.message_norm_eps,
         )
 
     def check(self) -> None:
@@ -104,6 +107,7 @@ class KnowledgeGraphTask:
             )
         if self._recipe.objective.answer == 0:
             raise RecipeError("objective.answer is 0, and a knowledge graph has nothing else to learn from")
+        refuse_reasoner_settings(self._recipe, self._corpus.path)
         every = self._recipe.evaluation.every
         if every and not len(self._triples.get("val", ())):
             raise RecipeError(
@@ -123,9 +127,7 @@ class KnowledgeGraphTask:
         n_parts = self._group_size // self._micro_batch_size
         groups = [self._order.group(step * n_groups + place) for place in range(n_groups)]
         micro_batches = [
-            QueryGroup(relation, asked, edges)
-            for relation, edges in groups
-            for asked in np.array_split(edges, n_parts)
+            QueryGroup(relation, asked, edges) for relation, edges in groups for asked in np.array_split(edges, n_parts)
         ]
         queries = sum(len(edges) for _, edges in groups)
         return StepPlan(micro_batches, {"answer": queries}, samples=queries, tokens=queries)
@@ -331,8 +333,16 @@ class KnowledgeGraphTask:
         return (queries[:, 0] * 2 * self._n_relations + queries[:, 1]) * self.graph.n_entities + queries[:, 2]
 
     def config(self) -> dict[str, Any]:
-        """The model's shape."""
-        return {"kind": self.kind, "model": self._shape.to_dict()}
+        """The model's shape, what its relations are called, and how many entities the graph has, with the SHA-256 of
+        their names as JSON."""
+        names = self._corpus.names
+        digest = hashlib.sha256(json.dumps(names.entities).encode()).hexdigest()
+        return {
+            "kind": self.kind,
+            "model": self._shape.to_dict(),
+            "relations": list(names.relations),
+            "entities": {"count": len(names.entities), "sha256": digest},
+        }
 
     def facts(self) -> dict[str, Any]:
         """Triples of the splits, and the size of the graph."""

@@ -225,6 +225,7 @@ class KnowledgeGraph:
             sketches[leads_on] = np.maximum(sketches[leads_on], of_neighbours)
         return _sketched_counts(sketches)
 
+
 def _first_of_each(places: np.ndarray, scratch: np.ndarray) -> np.ndarray:
     """Different numbers, each where it stands last, without sorting; their entries in `scratch` are overwritten."""
     order = np.arange(len(places))

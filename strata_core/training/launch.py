@@ -212,9 +212,7 @@ def _check_not_beyond(recipe: TrainingRecipe, state: TrainerState, run: RunFolde
         )
 
 
-def _end_what_a_kill_cut_off(
-    run: RunFolder, recipe: TrainingRecipe, state: TrainerState, observer: Observer
-) -> None:
+def _end_what_a_kill_cut_off(run: RunFolder, recipe: TrainingRecipe, state: TrainerState, observer: Observer) -> None:
     """Does what follows the last rename of a checkpoint, where a kill may have come in between."""
     if run.manifest.state["final"]:
         return
@@ -276,8 +274,7 @@ class Session:
 
     def warm_start(self, source: Path) -> list[Parent]:
         """Gives the model the weights of an earlier checkpoint; see `load_weights`."""
-        labels = self.task.config().get("labels")
-        return load_weights(self.model, source, labels=labels, observer=self._observer)
+        return load_weights(self.model, source, config=self.task.config(), observer=self._observer)
 
     def corpus_parent(self, run_path: Path) -> Parent:
         """The corpus as the run's manifest names it."""

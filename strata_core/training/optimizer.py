@@ -43,8 +43,7 @@ def build_optimizer(
         factor = next((value for prefix, value in (rate_factors or {}).items() if name.startswith(prefix)), 1.0)
         members.setdefault((factor, decay), []).append(parameter)
     groups = [
-        {"params": members[key], "rate_factor": key[0], "weight_decay": key[1]}
-        for key in sorted(members, reverse=True)
+        {"params": members[key], "rate_factor": key[0], "weight_decay": key[1]} for key in sorted(members, reverse=True)
     ]
     return torch.optim.AdamW(groups, lr=table.lr, betas=(table.beta1, table.beta2), eps=table.eps, fused=True)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from strata_core.randomness import derive_seed
+from strata_core.training.keyed_draws import mix
 
 _ROUNDS = 8
 
@@ -55,12 +56,5 @@ class SampleOrder:
         mask = np.uint64((1 << self._half_bits) - 1)
         left, right = values >> bits, values & mask
         for key in keys:
-            left, right = right, left ^ (_mix(right ^ np.uint64(key)) & mask)
+            left, right = right, left ^ (mix(right ^ np.uint64(key)) & mask)
         return (left << bits) | right
-
-
-def _mix(values: np.ndarray) -> np.ndarray:
-    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014); uint64 in, uint64 out, wrapping."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

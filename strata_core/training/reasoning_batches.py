@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strata_core.corpus.graph_batch import GraphBatch, cut_rows
+from strata_core.corpus.graph_batch import GraphBatch, cut_rows, owners_of
 from strata_core.corpus.graph_example import NUMBER_MODES, PathKind, Status
 from strata_core.training.graph_negatives import draw_non_edges
 from strata_core.training.keyed_draws import uniform_draws
@@ -78,11 +78,6 @@ def reasoning_arrays(
     )
     arrays |= _choices_part(arrays)
     return arrays | _drawn_part(arrays, examples, drawn)
-
-
-def owners_of(offsets: np.ndarray) -> np.ndarray:
-    """For each row that offsets cut, whose it is."""
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 def ragged(offsets: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:

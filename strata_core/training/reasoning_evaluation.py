@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strata_core.corpus.graph_example import NUMBER_MODES, Mode, Status
+from strata_core.corpus.graph_example import N_STATUSES, NUMBER_MODES, Mode, Status
 from strata_core.corpus.graph_reading import GraphReader
 from strata_core.evaluation.ranking import filtered_ranks
 from strata_core.evaluation.reasoning import Judged
-from strata_core.models.graph_reasoner import N_STATUSES, GraphReasoner
+from strata_core.models.graph_reasoner import GraphReasoner, Selection, Walk
 from strata_core.models.reasoning_batch import ReasoningBatch
 from strata_core.training.reasoning_losses import selection_quality
 
@@ -33,10 +33,8 @@ WIDTH = len(_COLUMNS) + N_STATUSES
 
 
 @torch.no_grad()
-def judge_batch(model: GraphReasoner, batch: ReasoningBatch) -> np.ndarray:
-    """What there is to know of each example of a batch, float64 [B, WIDTH]."""
-    walk = model.walk(batch)
-    selection = model.select(walk, batch, model.candidates(walk, batch))
+def judge_batch(model: GraphReasoner, batch: ReasoningBatch, walk: Walk, selection: Selection) -> np.ndarray:
+    """What there is to know of each example of a batch, of which walk and selection are, float64 [B, WIDTH]."""
     quality_B = selection_quality(selection, batch)
     numbers_B = model.numbers(walk, batch).argmax(dim=-1)
     right_B = numbers_B == batch.numbers_B.clamp(max=model.config.largest_number)

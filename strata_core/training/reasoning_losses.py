@@ -8,15 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from strata_core.corpus.graph_example import NUMBER_MODES, PathKind, Status
+from strata_core.corpus.graph_batch import owners_of
+from strata_core.corpus.graph_example import N_STATUSES, NUMBER_MODES, PathKind, Status
 from strata_core.corpus.graph_reading import GraphReader
-from strata_core.models.graph_reasoner import N_STATUSES, GraphReasoner, Selection, Walk
+from strata_core.corpus.labels import NO_LABEL
+from strata_core.evaluation.path_selection import selection_f1
+from strata_core.models.graph_reasoner import GraphReasoner, Selection, Walk
 from strata_core.models.reasoning_batch import ReasoningBatch
 from strata_core.models.segments import sum_rows
 from strata_core.objectives import graph_answers, graph_paths
+from strata_core.objectives.structure import class_loss
 from strata_core.recipes.graph import GRAPH_WEIGHTS
 from strata_core.training.graph_negatives import count_non_edges
-from strata_core.training.reasoning_batches import owners_of
 
 _MESSAGES = ("query_encoder.relations.", "passing.weights.relations.", "passing.weights.query_map.")
 _WALK = (*_MESSAGES, "passing.", "start", "branch.")
@@ -108,10 +111,21 @@ class ReasoningLosses:
         self._losses = set(losses)
         self._margin = pair_margin_size
 
-    def sums(self, model: GraphReasoner, batch: ReasoningBatch) -> dict[str, Tensor]:
-        """Each loss summed over the batch, in the order of GRAPH_WEIGHTS."""
-        walk = model.walk(batch)
+    def sums(
+        self, model: GraphReasoner, batch: ReasoningBatch, walk: Walk | None = None, selection: Selection | None = None
+    ) -> dict[str, Tensor]:
+        """Each loss summed over the batch, in the order of GRAPH_WEIGHTS.
+
+        Args:
+            model: whose losses.
+            batch: the examples.
+            walk, selection: the model's of this batch, where they are there already.
+        """
+        walk = walk or model.walk(batch)
         sums = self._answer_sums(model, batch, walk) | self._path_sums(model, batch, walk)
+        if self._losses & _SELECTING:
+            selection = selection or model.select(walk, batch, model.candidates(walk, batch))
+            sums |= self._selection_sums(model, batch, walk, selection)
         if self._losses & _OF_NODES:
             sums |= self._node_sums(model, batch)
         return {name: sums[name] for name in GRAPH_WEIGHTS if name in sums}
@@ -124,8 +138,8 @@ class ReasoningLosses:
                 model.answers(walk), batch.node_examples_M, batch.answers_A, batch.answer_examples_A, batch.n_examples
             )
         if "status" in wanted:
-            labels_B = torch.where(known_B, batch.statuses_B, graph_answers.UNKNOWN)
-            sums["status"] = graph_answers.class_loss(model.statuses(walk), labels_B)
+            labels_B = torch.where(known_B, batch.statuses_B, NO_LABEL)
+            sums["status"] = class_loss(model.statuses(walk), labels_B)
         if wanted & {"verification", "pair_margin"}:
             support_B = model.support(walk)
         if "verification" in wanted:
@@ -135,8 +149,8 @@ class ReasoningLosses:
             sums["pair_margin"] = graph_answers.pair_margin_loss(support_B, batch.pairs_Q2, self._margin)
         if "count" in wanted:
             capped_B = batch.numbers_B.clamp(max=model.config.largest_number)
-            labels_B = torch.where(batch.numbers_B < 0, graph_answers.UNKNOWN, capped_B)
-            sums["count"] = graph_answers.class_loss(model.numbers(walk, batch), labels_B)
+            labels_B = torch.where(batch.numbers_B < 0, NO_LABEL, capped_B)
+            sums["count"] = class_loss(model.numbers(walk, batch), labels_B)
         return sums
 
     def _path_sums(self, model: GraphReasoner, batch: ReasoningBatch, walk: Walk) -> dict[str, Tensor]:
@@ -147,9 +161,12 @@ class ReasoningLosses:
             sums["next_hop"] = graph_paths.next_hop_loss(
                 model.next_hops(walk, batch), batch.choice_items_C, batch.choice_supports_C, len(batch.hop_steps_I)
             )
-        if not wanted & _SELECTING:
-            return sums
-        selection = model.select(walk, batch, model.candidates(walk, batch))
+        return sums
+
+    def _selection_sums(
+        self, model: GraphReasoner, batch: ReasoningBatch, walk: Walk, selection: Selection
+    ) -> dict[str, Tensor]:
+        wanted, sums = self._losses, {}
         supports_P, real_P = selection.candidates.supports_P, selection.candidates.real_P
         if "path_selection" in wanted:
             sums["path_selection"] = graph_paths.path_selection_loss(
@@ -182,7 +199,7 @@ def selection_quality(selection: Selection, batch: ReasoningBatch) -> Tensor:
     examples_P = batch.branch_examples_S.index_select(0, batch.path_branches_P)
     wanted_B = sum_rows(batch.path_supports_P.long(), examples_P, batch.n_examples)
     selected_P = (selection.scores_P > 0) & selection.candidates.real_P
-    return graph_paths.selection_f1(selected_P, selection.candidates.supports_P, selection.examples_P, wanted_B)
+    return selection_f1(selected_P, selection.candidates.supports_P, selection.examples_P, wanted_B)
 
 
 def asked_examples(batch: ReasoningBatch) -> Tensor:

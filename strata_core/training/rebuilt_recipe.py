@@ -70,12 +70,13 @@ def _structure_tables(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _graph_tables(config: Mapping[str, Any]) -> dict[str, Any]:
     shape = config["model"]
-    model = {name: value for name, value in shape.items() if name in GraphModelTable.model_fields}
-    if "rank" in shape:
-        model["message_rank"] = shape["rank"]
+    model = {name: value for name, value in {**config, **shape}.items() if name in GraphModelTable.model_fields}
     objectives = {"max_count": "largest_number", "on_policy_selection": "on_policy_selection"}
     objective = {name: shape[field] for name, field in objectives.items() if field in shape}
-    return {"kind": "graph", "model": model, "objective": objective}
+    if "composition_augmentation" in config:
+        objective["composition_augmentation"] = config["composition_augmentation"]
+    evaluation = {"bracketings": config["bracketings"]} if "bracketings" in config else {}
+    return {"kind": "graph", "model": model, "objective": objective, "evaluation": evaluation}
 
 
 def _shape(values: Mapping[str, Any]) -> dict[str, Any]:

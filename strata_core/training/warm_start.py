@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -21,9 +22,12 @@ from strata_core.training.checkpoint import (
 _PARTS = ("words.", "heads.", "predicate_memory.", "graph_object_memory.")
 """What one model of text can have as a whole that another has not."""
 
+_NUMBERED = ("labels", "relations", "node_types", "targets")
+"""Keys of a config whose names, in their order, are what the model's numbers stand for."""
+
 
 def load_weights(
-    model: nn.Module, source: Path, *, labels: Mapping[str, Sequence[str]] | None = None, observer: Observer = SILENT
+    model: nn.Module, source: Path, *, config: Mapping[str, Any] | None = None, observer: Observer = SILENT
 ) -> list[Parent]:
     """Fills the model with the weights of a strata checkpoint, of a run's newest one, or of a safetensors file.
 
@@ -33,7 +37,8 @@ def load_weights(
     Args:
         model: to fill.
         source: where the weights are.
-        labels: of the corpus by kind, in the order of their numbers; None for a model without any.
+        config: of the task; names that both it and the checkpoint's have must be the same, in the same order. None to
+            leave them unchecked.
         observer: told which parts were not taken over.
 
     Returns:
@@ -41,7 +46,7 @@ def load_weights(
 
     Raises:
         UsageError: there is no such path.
-        RecipeError: the checkpoint's heads were trained for other labels.
+        RecipeError: the checkpoint was trained for other labels, relations, node types or targets.
         DataError: it is damaged, or its tensors are not the model's; the model keeps its own.
     """
     if not source.exists():
@@ -52,7 +57,8 @@ def load_weights(
         folder = newest_whole(source / "checkpoints")[0] if (source / "checkpoints").is_dir() else source
         checkpoint = load_checkpoint(folder, with_optimizer=False)
         weights = checkpoint.model
-        _check_labels(source, checkpoint.config.get("labels"), labels)
+        if config is not None:
+            _check_names(source, config, checkpoint.config)
         parents.append(Parent("checkpoint", checkpoint.digest, str(folder)))
     else:
         weights = read_tensors(source)
@@ -71,17 +77,16 @@ def _without(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in tensors.items() if not name.startswith(part)}
 
 
-def _check_labels(
-    source: Path, theirs: Mapping[str, Sequence[str]] | None, ours: Mapping[str, Sequence[str]] | None
-) -> None:
-    if theirs is None or ours is None:
-        return
+def _check_names(source: Path, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
     from strata_core.training.trained import config_differences
 
-    differences = config_differences({"labels": ours}, {"labels": theirs})
+    both = [key for key in _NUMBERED if key in ours and key in theirs]
+    differences = config_differences({key: ours[key] for key in both}, {key: theirs[key] for key in both})
     if differences:
+        different = [key for key in both if any(line.startswith((f"{key}:", f"{key}.")) for line in differences)]
         raise RecipeError(
-            f"run.warm_start {source}: its heads were trained for other labels than the corpus has",
+            f"run.warm_start {source}: it was trained for other {' and '.join(different).replace('_', ' ')} than the "
+            "corpus has",
             problems=tuple(differences),
             hint="prepare the two corpora as one, or start without run.warm_start",
         )

@@ -74,9 +74,7 @@ def test_json_has_the_keys_that_programs_rely_on_and_is_all_of_the_output(corpus
     assert result["missing"] == ["val-00000.bin"]
     assert result["extra"] == ["[red]new", "link"]
     assert result["other"] == []
-    assert result["parents"] == [
-        {"describes": "corpus", "digest": "0" * 64, "path": None, "status": "not found here"}
-    ]
+    assert result["parents"] == [{"describes": "corpus", "digest": "0" * 64, "path": None, "status": "not found here"}]
     assert {fault["path"] for fault in result["faults"]} == {*result["changed"], *result["missing"], *result["extra"]}
     assert output.err == ""
 

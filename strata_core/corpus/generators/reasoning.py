@@ -285,9 +285,7 @@ def _labelled(drawn: _Drawn, draw: Draw, *, name: str, twin: int | None) -> Grap
     )
 
 
-def _path(
-    way: Way, cut: Edge, cut_edge: Edge | None, status: Status, number_of_edge: dict[Edge, int]
-) -> GraphPath:
+def _path(way: Way, cut: Edge, cut_edge: Edge | None, status: Status, number_of_edge: dict[Edge, int]) -> GraphPath:
     """A path of the asked strand as it is in the graph; it ends where its link is missing."""
     edges = []
     for edge in way.edges:

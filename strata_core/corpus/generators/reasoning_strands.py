@@ -145,8 +145,7 @@ def _build_intersection(world: World, form: Form, draw: Draw, strand: Strand) ->
         limb = _Limb(world, draw, strand, branch, steps)
         limb.grow_trunk(len(steps) - 1, cut_at)
         strand.ways += [
-            Way(branch, (*limb.edges, limb.add_link(len(steps) - 1, answer, cut_at)), True)
-            for answer in strand.answers
+            Way(branch, (*limb.edges, limb.add_link(len(steps) - 1, answer, cut_at)), True) for answer in strand.answers
         ]
         other = world.edge(limb.nodes[-1], steps[-1], world.node(end_type))
         strand.ways.append(Way(branch, (*limb.edges, other), False))

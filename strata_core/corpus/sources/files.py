@@ -116,13 +116,20 @@ def escape_name(name: str) -> str:
     return os.fsencode(name.replace("\\", "\\\\")).decode("utf-8", "backslashreplace")
 
 
+def uncompressed_name(name: str) -> str:
+    """A file's name without a compression suffix."""
+    stem, suffix = os.path.splitext(name)
+    return stem if suffix.lower() in COMPRESSIONS else name
+
+
+def format_by_name(name: str) -> str | None:
+    """What a file holds (a value of FORMATS) by its name; None where the name does not tell."""
+    return FORMATS.get(os.path.splitext(uncompressed_name(name))[1].lower())
+
+
 def _split_suffixes(name: str) -> tuple[str | None, str]:
     """Format and compression by a file's name; the format is None where the name does not tell."""
-    stem, suffix = os.path.splitext(name.lower())
-    compression = COMPRESSIONS.get(suffix, "none")
-    if compression != "none":
-        suffix = os.path.splitext(stem)[1]
-    return FORMATS.get(suffix), compression
+    return format_by_name(name), COMPRESSIONS.get(os.path.splitext(name)[1].lower(), "none")
 
 
 def _named_file(path: Path, format: str) -> InputFile:

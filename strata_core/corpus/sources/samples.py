@@ -46,7 +46,7 @@ def check_sample(name: str, *, sentences: int | None = None, seed: int | None = 
         UsageError: no sample has that name, or a size or seed is given for one that is not generated.
     """
     if name not in SAMPLES:
-        raise UsageError(f"there is no sample {name!r}", hint=f"samples: {', '.join(SAMPLES)}")
+        raise UsageError(f"there is no sample {name!r}", hint=f"samples: {', '.join((*SAMPLES, *GRAPH_SAMPLES))}")
     if name in (SYNTHETIC_TREEBANK, SYNTHETIC_ROLE_EDITS):
         return TreebankSample(name, sentences or DEFAULT_SENTENCES, DEFAULT_SEED if seed is None else seed)
     if sentences is not None or seed is not None:

@@ -10,9 +10,7 @@ from pathlib import Path
 from strata_core.errors import UsageError
 from strata_core.files import sync_folder
 from strata_core.training.checkpoint.faults import fault_point
-
-LATEST = "latest"
-BEST = "best"
+from strata_core.training.checkpoint_choice import BEST, LATEST, check_choice
 
 _STEP_FOLDER = re.compile(r"step-(\d{8,})")
 _LEFTOVER = re.compile(r"\.(step-\d{8,})\.(partial|removing|aside)")
@@ -46,14 +44,13 @@ def linked_step(link: Path) -> int | None:
 
 
 def named_checkpoint(folder: Path, name: str) -> Path:
-    """The checkpoint that a person calls "best" or by its step's number.
+    """The checkpoint that a person calls "latest", "best" or by its step's number.
 
     Raises:
         UsageError: another name, or no such checkpoint; the message says which there are.
     """
-    if name != BEST and not name.isdecimal():
-        raise UsageError(f"--from {name}: must be latest, best or the number of a step")
-    chosen = folder / (BEST if name == BEST else step_folder_name(int(name)))
+    check_choice(name)
+    chosen = folder / (name if name in (LATEST, BEST) else step_folder_name(int(name)))
     if not chosen.exists():
         known = ", ".join(map(str, steps_in(folder)))
         raise UsageError(f"{folder.parent} has no checkpoint {name}", hint=f"it has steps {known or 'none'}")

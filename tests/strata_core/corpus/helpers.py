@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import struct
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
+import zstandard
 from tokenizers import Tokenizer, pre_tokenizers
+
+from strata_core.observer import Observer
 
 SHARED = Path(__file__).resolve().parents[3].parent / "shared"
 END_OF_TEXT_ID = 256
@@ -68,6 +72,24 @@ def word_tokenizer_json(words: int) -> dict:
 def write_jsonl(path: Path, texts: Iterable[str]) -> Path:
     path.write_bytes(b"".join(json.dumps({"text": text}).encode() + b"\n" for text in texts))
     return path
+
+
+def write_compressed(path: Path, text: str) -> Path:
+    """A text file, compressed as its suffix says."""
+    pack = {".gz": gzip.compress, ".zst": zstandard.compress}.get(path.suffix, bytes)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(pack(text.encode()))
+    return path
+
+
+class Warnings(Observer):
+    """Keeps what is warned about."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def warning(self, text: str) -> None:
+        self.told.append(text)
 
 
 def shard_ids(corpus: Path, name: str) -> list[int]:

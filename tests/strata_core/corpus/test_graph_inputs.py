@@ -8,7 +8,7 @@ import pytest
 
 from strata_core.corpus.graph_inputs import CLUTRR, GRAPHS, TRIPLES, GraphInput, find_graph_input
 from strata_core.errors import UsageError
-from tests.strata_core.corpus.helpers import SHARED
+from tests.strata_core.corpus.helpers import SHARED, write_compressed
 from tests.strata_core.corpus.test_clutrr import CHAIN
 from tests.strata_core.corpus.test_triples import NAMED, OPENKE, folder_of
 
@@ -52,6 +52,15 @@ def test_a_file_of_graphs_is_told_from_one_of_text(tmp_path) -> None:
     assert find_graph_input([graphs], "auto") == GraphInput(GRAPHS, graphs)
     assert find_graph_input([text], "auto") is None
     assert find_graph_input([tmp_path / "absent.jsonl"], "auto") is None
+
+
+@pytest.mark.parametrize("name", ["g.jsonl.gz", "g.ndjson", "g.NDJSON.zst"])
+def test_compressed_graphs_and_both_suffixes_are_found(tmp_path, name) -> None:
+    path = write_compressed(tmp_path / "in" / name, lines_of(GRAPH))
+    assert find_graph_input([path], "auto") == GraphInput(GRAPHS, path)
+    assert find_graph_input([tmp_path / "in"], "auto") == GraphInput(GRAPHS, tmp_path / "in")
+    path.write_bytes(b"\x1f\x8bdamaged")
+    assert find_graph_input([path], "auto") is None
 
 
 def test_what_somebody_says_wins_over_what_is_there(tmp_path) -> None:

@@ -88,6 +88,17 @@ def test_a_line_that_cannot_be_used_is_a_fault_and_reading_goes_on(record, messa
     assert isinstance(example, GraphExample)
 
 
+def test_labels_that_are_not_asked_for_are_not_looked_at() -> None:
+    labels = {"status": "maybe", "answers": [9], "number": "x", "target": "of another corpus", "y": 7}
+    lines = [
+        json.dumps(record).encode() for record in (RECORD | labels, RECORD | {"id": "h", "edges": [[0, "owns", 1]]})
+    ]
+    example, fault = read_graph_lines(lines, file="graphs.jsonl", names=KIN, labelled=False)
+    assert (example.status, example.answers, example.number, example.target) == (Status.UNKNOWN, (), None, None)
+    assert example.query == Query(Mode.ENTITY, (Branch(2, (3, 0)),))
+    assert str(fault) == "graphs.jsonl:2 (id h): unknown relation 'owns'"
+
+
 def test_an_id_that_comes_again_is_a_fault() -> None:
     _, again = read(RECORD, RECORD)
     assert str(again) == "graphs.jsonl:2 (id g): the id of line 1 again"

@@ -14,7 +14,7 @@ from strata_core.corpus.graph_jsonl_preparation import prepare_graph_lines_corpu
 from strata_core.corpus.graph_names import GraphNames
 from strata_core.errors import DataError, UsageError
 from strata_core.manifest import verify
-from tests.strata_core.corpus.helpers import SHARED
+from tests.strata_core.corpus.helpers import SHARED, Warnings, folder_bytes, write_compressed
 
 KIN = {
     "id": "kin",
@@ -149,3 +149,34 @@ def test_nothing_to_train_on_is_refused(tmp_path) -> None:
         prepare_graph_lines_corpus(tmp_path / "empty", tmp_path / "corpus")
     with pytest.raises(UsageError, match="there is no such file"):
         prepare_graph_lines_corpus(tmp_path / "absent", tmp_path / "corpus")
+
+
+def test_compressed_files_and_both_suffixes_are_read_as_what_they_hold(tmp_path) -> None:
+    write(tmp_path / "plain" / "train.jsonl", KIN)
+    write(tmp_path / "plain" / "test-long.jsonl", changed("long"))
+    write_compressed(tmp_path / "packed" / "train.ndjson", json.dumps(KIN) + "\n")
+    write_compressed(tmp_path / "packed" / "test-long.jsonl.zst", json.dumps(changed("long")) + "\n")
+    for name in ("plain", "packed"):
+        prepare_graph_lines_corpus(tmp_path / name, tmp_path / f"{name}.corpus", val_fraction=0)
+    plain, packed = (folder_bytes(tmp_path / f"{name}.corpus") for name in ("plain", "packed"))
+    arrays = {name for name in plain if name.startswith("graphs/")}
+    assert arrays and {name: packed[name] for name in arrays} == {name: plain[name] for name in arrays}
+    assert open_graph_corpus(tmp_path / "packed.corpus").info.splits.keys() == {"train", "val", "test-long"}
+
+
+def test_a_damaged_compressed_file_is_refused_by_name(tmp_path) -> None:
+    path = write_compressed(tmp_path / "train.jsonl.gz", json.dumps(KIN) + "\n")
+    path.write_bytes(path.read_bytes()[:-6])
+    with pytest.raises(DataError, match=r"train\.jsonl\.gz: the gzip data end inside a member"):
+        prepare_graph_lines_corpus(path, tmp_path / "corpus")
+
+
+def test_an_empty_validation_split_is_warned_about_where_a_share_was_asked_for(tmp_path) -> None:
+    observer = Warnings()
+    path = write(tmp_path / "in" / "train.jsonl", KIN)
+    prepare_graph_lines_corpus(path, tmp_path / "one", val_fraction=0.01, observer=observer)
+    assert observer.told == ["none of 1 examples fell into the validation split (0.01)"]
+    prepare_graph_lines_corpus(path, tmp_path / "two", val_fraction=0, observer=observer)
+    write(tmp_path / "in" / "val.jsonl", changed("val"))
+    prepare_graph_lines_corpus(tmp_path / "in", tmp_path / "three", observer=observer)
+    assert len(observer.told) == 1

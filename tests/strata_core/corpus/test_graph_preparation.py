@@ -16,10 +16,11 @@ from strata_core.corpus.graph_preparation import (
     prepare_reasoning_corpus,
     prepare_triples_corpus,
 )
+from strata_core.corpus.reading import open_corpus
 from strata_core.errors import DataError, PlaceTakenError, UsageError
 from strata_core.manifest import verify
 from strata_core.observer import Observer
-from tests.strata_core.corpus.helpers import folder_bytes
+from tests.strata_core.corpus.helpers import Warnings, folder_bytes
 from tests.strata_core.corpus.test_clutrr import CHAIN, RETURNING
 from tests.strata_core.corpus.test_triples import NAMED, folder_of
 
@@ -121,6 +122,23 @@ def test_clutrr_becomes_a_corpus_with_a_share_held_out_by_id(tmp_path) -> None:
     assert held_out(corpus) == held_out(again)
 
 
+def test_an_empty_validation_split_of_clutrr_is_warned_about(tmp_path) -> None:
+    observer = Warnings()
+    source = clutrr_folder(tmp_path / "clutrr")
+    prepare_clutrr_corpus(source, tmp_path / "one", val_fraction=1e-9, observer=observer)
+    prepare_clutrr_corpus(source, tmp_path / "two", val_fraction=0.2, observer=observer)
+    assert observer.told == ["none of 201 examples fell into the validation split (1e-09)"]
+
+
+def test_what_is_no_corpus_is_told_alike_for_text_and_graphs(tmp_path) -> None:
+    told = []
+    for open_it in (open_corpus, open_graph_corpus):
+        with pytest.raises(DataError) as refused:
+            open_it(tmp_path)
+        told.append((refused.value.message, refused.value.hint))
+    assert told == [(f"{tmp_path}: not a corpus: it has no corpus.json", "strata prepare-corpus makes one")] * 2
+
+
 def test_a_bad_source_leaves_nothing_behind(tmp_path) -> None:
     source = clutrr_folder(tmp_path / "clutrr")
     with open(source / "test_2.jsonl", "a") as file:
@@ -152,7 +170,7 @@ def test_settings_that_cannot_be_are_refused(tmp_path) -> None:
 def test_what_is_no_corpus_of_graphs_is_refused(tmp_path) -> None:
     with pytest.raises(UsageError, match="there is no such corpus"):
         open_graph_corpus(tmp_path / "nowhere")
-    with pytest.raises(DataError, match=r"corpus\.json: cannot be read"):
+    with pytest.raises(DataError, match=r"not a corpus: it has no corpus\.json"):
         open_graph_corpus(tmp_path)
     (tmp_path / "corpus.json").write_text('{"format_version": 1, "kind": "text"}')
     with pytest.raises(DataError, match="a corpus of kind 'text', not 'graph'"):

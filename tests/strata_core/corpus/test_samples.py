@@ -8,6 +8,7 @@ import pytest
 
 from strata_core.corpus.reading import open_corpus
 from strata_core.corpus.samples import cache_folder, sample_corpus
+from strata_core.corpus.sources.samples import GRAPH_SAMPLES, SAMPLES, check_sample
 from strata_core.errors import UsageError
 from tests.strata_core.corpus.helpers import folder_bytes
 
@@ -65,3 +66,10 @@ def test_an_unknown_sample_is_a_usage_error(cache: Path) -> None:
     with pytest.raises(UsageError):
         sample_corpus("nothing")
     assert not cache.exists()
+
+
+def test_an_unknown_sample_is_answered_with_all_there_are(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        check_sample("nope")
+    assert refused.value.hint is not None
+    assert set(refused.value.hint.removeprefix("samples: ").split(", ")) == {*SAMPLES, *GRAPH_SAMPLES}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from strata_core.evaluation.ranking import filtered_ranks, hits_at, mean_reciprocal_rank
+from strata_core.evaluation.ranking import filtered_ranks, hits_at, mean_reciprocal_rank, realistic_ranks
+from tests.strata_core.objectives.entity_scores import make_case, without_wrong_entities
 
 
 def test_other_right_answers_do_not_stand_in_the_way():
@@ -47,3 +48,13 @@ def test_reciprocal_rank_and_hits():
     ranks = np.array([1, 2, 4, 1.5])
     assert mean_reciprocal_rank(ranks) == pytest.approx((1 + 1 / 2 + 1 / 4 + 2 / 3) / 4)
     assert (hits_at(ranks, 1), hits_at(ranks, 2), hits_at(ranks, 10)) == (0.25, 0.75, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_ranks_are_those_of_the_whole_matrix(seed):
+    scores, matrix, answers, right = make_case(seed)
+    np.testing.assert_array_equal(realistic_ranks(scores).numpy(), filtered_ranks(matrix, answers, right))
+
+
+def test_a_query_without_wrong_entities_has_rank_one():
+    assert realistic_ranks(without_wrong_entities()).tolist() == [1.0]

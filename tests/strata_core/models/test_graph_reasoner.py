@@ -9,7 +9,8 @@ from strata_core.errors import DataError, RecipeError
 from strata_core.models import model_from_config
 from strata_core.models.graph_heads import effective_number
 from strata_core.models.graph_reasoner import GraphReasoner, ReasonerConfig
-from strata_core.training.reasoning_losses import LOSSES, ReasoningLosses
+from strata_core.recipes.graph import GRAPH_WEIGHTS
+from strata_core.training.reasoning_losses import ReasoningLosses
 from tests.strata_core.models.reasoning_helpers import batch_of, random_example, reader_of, small_reasoner
 
 torch.set_num_threads(1)
@@ -29,12 +30,12 @@ def awkward():
 
 
 def sums_and_gradients(model, reader, parts):
-    losses = ReasoningLosses(LOSSES, 1.0)
+    losses = ReasoningLosses(GRAPH_WEIGHTS, 1.0)
     model.zero_grad()
-    totals = dict.fromkeys(LOSSES, 0.0)
+    totals = dict.fromkeys(GRAPH_WEIGHTS, 0.0)
     for part in parts:
         sums = losses.sums(model, batch_of(reader, part, relation_samples=6))
-        assert tuple(sums) == LOSSES
+        assert tuple(sums) == GRAPH_WEIGHTS
         sum(sums.values()).backward()
         for name, value in sums.items():
             totals[name] += value.item()

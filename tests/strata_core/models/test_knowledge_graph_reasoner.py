@@ -24,7 +24,7 @@ TRIPLES = np.array(
 
 
 def make_model(**settings: object) -> KnowledgeGraphReasoner:
-    small = {"d_model": 8, "n_layers": 3, "rank": 5, "d_score": 7, "norm_eps": 0.5}
+    small = {"d_model": 8, "n_layers": 3, "message_rank": 5, "d_score": 7, "message_norm_eps": 0.5}
     config = KnowledgeGraphConfig(2 * N_RELATIONS, **small | settings)
     model = KnowledgeGraphReasoner(config)
     initialise(model, 3)
@@ -152,7 +152,7 @@ def test_a_graph_without_edges_scores_all_but_the_start_alike():
 
 
 def test_weights_of_messages_are_dropped_in_training_alone():
-    model = make_model(weight_dropout=0.5)
+    model = make_model(message_dropout=0.5)
 
     still = [all_scores(model, 0, [0]) for _ in range(2)]
     torch.manual_seed(1)
@@ -171,3 +171,4 @@ def test_a_config_is_built_anew_from_its_fields_and_faults_are_refused():
         KnowledgeGraphConfig.from_dict({})
     with pytest.raises(RecipeError, match="n_heads 3"):
         KnowledgeGraphConfig(2, d_model=8, message="gate", n_heads=3)
+    KnowledgeGraphConfig(2, d_model=8, message="distmult", n_heads=3)

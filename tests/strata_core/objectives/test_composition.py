@@ -7,7 +7,7 @@ import math
 import numpy as np
 import torch
 
-from strata_core.objectives.composition import associativity_loss, closure_loss, composition_loss, vote
+from strata_core.objectives.composition import associativity_loss, closure_loss, composition_loss
 
 EXAMPLES = torch.tensor([0, 1, 1])
 WEIGHTS = torch.tensor([1.0, 0.5, 0.5])
@@ -42,12 +42,3 @@ def test_closure_is_the_mean_squared_distance_from_the_named_relation():
     named = torch.tensor([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])
     expected = (0 + 4 + 0 + 16) / 4 + 0.5 * (0 + 1 + 9 + 0) / 4
     assert math.isclose(float(closure_loss(states, named, WEIGHTS)), expected, rel_tol=1e-6)
-
-
-def test_a_vote_is_the_mean_probability_over_paths_and_bracketings():
-    scores = numbers(3, 2, 4)
-    found = vote(scores, EXAMPLES, WEIGHTS, 2)
-    probabilities = torch.softmax(scores, dim=-1)
-    expected = torch.stack([probabilities[0].mean(dim=0), probabilities[1:].mean(dim=(0, 1))])
-    torch.testing.assert_close(found, expected.float())
-    torch.testing.assert_close(found.sum(dim=1), torch.ones(2))

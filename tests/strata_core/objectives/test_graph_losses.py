@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from strata_core.corpus.labels import NO_LABEL
 from strata_core.objectives import graph_answers, graph_paths
+from strata_core.objectives.structure import class_loss
 
 torch.manual_seed(0)
 
@@ -27,7 +29,7 @@ def test_several_answers_share_the_target_of_the_softmax_over_their_own_graph():
 
 def test_an_unknown_label_takes_no_part():
     scores = torch.tensor([[2.0, 0.0, 0.0], [0.0, 5.0, 0.0]])
-    loss = graph_answers.class_loss(scores, torch.tensor([0, graph_answers.UNKNOWN]))
+    loss = class_loss(scores, torch.tensor([0, NO_LABEL]))
     assert loss.item() == pytest.approx(-math.log(softmax([2.0, 0.0, 0.0])[0]), rel=1e-6)
     support = graph_answers.verification_loss(
         torch.tensor([1.0, 9.0]), torch.tensor([True, False]), torch.tensor([True, False])
@@ -104,15 +106,6 @@ def test_next_hop_gives_each_item_the_share_of_all_right_edges():
     first, second = softmax([1.0, 0.0, 2.0]), softmax([0.5, 0.5])
     expected = -math.log(first[0] + first[2]) - math.log(second[1])
     assert graph_paths.next_hop_loss(scores, items, right, 2).item() == pytest.approx(expected, rel=1e-5)
-
-
-def test_set_f1_counts_supporting_paths_that_were_never_candidates_and_is_1_for_nothing_wanted_or_selected():
-    owners = torch.tensor([0, 0, 0, 1, 3])
-    selected = torch.tensor([True, True, False, False, True])
-    supports = torch.tensor([True, False, True, False, False])
-    f1 = graph_paths.selection_f1(selected, supports, owners, torch.tensor([3, 0, 1, 0]))
-    # Example 0: 1 right of 2 selected and 3 wanted: 2 / 5. Nothing and nothing: 1. Nothing of 1: 0. 1 of none: 0.
-    assert f1.tolist() == pytest.approx([0.4, 1.0, 0.0, 0.0])
 
 
 def test_losses_of_nothing_are_zero_and_differentiable():

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 
 import pytest
 
@@ -16,6 +17,9 @@ TESTS = [chain(f"t{number}", numbers) for number, numbers in enumerate(itertools
 RECIPE = """kind = "graph"
 [model]
 d_model = 16
+longest_path = 6
+[evaluation]
+bracketings = 3
 [batch]
 batch_size = 16
 num_workers = 0
@@ -66,6 +70,15 @@ def test_two_nodes_without_a_path_get_a_guess_that_shows_no_path(run, tmp_path):
     (found,) = predict(run, tmp_path, [query(TESTS[0], edges=[])])
     assert found["paths"] == []
     assert found["label"] in NAMES
+
+
+def test_a_checkpoint_outside_its_run_tells_what_it_tells_inside(run, tmp_path):
+    beyond = chain("beyond", (1, 2, 0, 1, 2, 1, 1))
+    shutil.copytree((run / "checkpoints" / "latest").resolve(), tmp_path / "lone")
+    queries = [query(record) for record in (*TESTS, beyond)]
+    told = predict(tmp_path / "lone", tmp_path, queries)
+    assert told == predict(run, tmp_path, queries)
+    assert told[-1]["paths"] == []
 
 
 def test_other_questions_are_refused_by_id(run, tmp_path):

@@ -33,7 +33,7 @@ def test_given_words_are_kept_as_they_are():
 
 
 def test_words_spell_the_line_again_with_single_spaces():
-    line = "  He said: \"don't -- 3.5 (or so)\",   and left..."
+    line = '  He said: "don\'t -- 3.5 (or so)",   and left...'
     assert detokenise(read(line)[0]).text == " ".join(line.split())
 
 

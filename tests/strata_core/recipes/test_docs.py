@@ -7,6 +7,7 @@ import pytest
 
 from strata_core.recipes import RESUMABLE_KEYS, key_names
 from strata_core.recipes.kinds import MODELS, recipe_model
+from strata_core.recipes.nearest import FORMER_NAMES, suggestion
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 ROW = re.compile(r"^\| `([\w.]+)` \| (.*?) \| (.*?) \| (.*) \|$", re.MULTILINE)
@@ -46,6 +47,18 @@ def test_old_names_lead_to_keys_that_exist():
     rows = re.findall(r"^\| `.*\| `([\w.]+)` \|", (DOCS / "knobs.md").read_text(), re.MULTILINE)
     assert len(rows) > 20
     assert set(rows) <= {*key_names("lm"), *key_names("graph")}
+
+
+def test_every_old_name_is_answered_with_the_key_of_its_row_and_the_page_has_them_all():
+    rows = re.findall(r"^\| (.*?) \| `([\w.]+)` \|", (DOCS / "knobs.md").read_text(), re.MULTILINE)
+    keys = {name: key for old, key in rows for name in re.findall(r"`(\w+)`", old)}
+    assert keys.keys() >= FORMER_NAMES.keys()
+    for name, key in keys.items():
+        for kind in ("lm", "graph"):
+            if key in key_names(kind):
+                assert re.search(rf"\b{re.escape(key)}( |$)", suggestion(kind, name)), (kind, name)
+            elif name in FORMER_NAMES:
+                assert FORMER_NAMES[name] not in suggestion(kind, name)
 
 
 def test_what_a_resume_may_change_is_listed():

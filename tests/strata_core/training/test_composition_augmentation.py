@@ -52,7 +52,7 @@ def reduces_to(path: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 def test_what_is_put_in_reduces_to_what_was_there():
     lengths = set()
-    for row in augmentation_draws(seed=1, step=0, batch_size=200, max_replacements=3):
+    for row in augmentation_draws(seed=1, step=0, positions=range(200), max_replacements=3):
         path = lengthened((UNCLE, FATHER, MOTHER), EQUALITIES, row)
         assert reduces_to(path, (UNCLE, FATHER, MOTHER))
         lengths.add(len(path))
@@ -69,8 +69,8 @@ def test_the_longest_has_every_replacement():
 
 
 def test_draws_are_a_function_of_seed_and_step():
-    draws = augmentation_draws(1, 5, 8, 2)
+    draws = augmentation_draws(1, 5, range(8), 2)
     assert draws.shape == (8, 5)
-    assert np.array_equal(draws, augmentation_draws(1, 5, 8, 2))
-    assert not np.array_equal(draws, augmentation_draws(1, 6, 8, 2))
-    assert not np.array_equal(draws, augmentation_draws(2, 5, 8, 2))
+    assert np.array_equal(draws, augmentation_draws(1, 5, range(8), 2))
+    assert not np.array_equal(draws, augmentation_draws(1, 6, range(8), 2))
+    assert not np.array_equal(draws, augmentation_draws(2, 5, range(8), 2))

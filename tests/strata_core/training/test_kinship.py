@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import shutil
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -14,9 +15,12 @@ import torch
 from strata_core.corpus.graph_corpus import GraphCorpus, open_graph_corpus
 from strata_core.corpus.graph_preparation import prepare_clutrr_corpus
 from strata_core.errors import DataError, RecipeError
+from strata_core.models.path_composition import CELLS
 from strata_core.recipes import load_recipe
 from strata_core.training.distributed import ALONE, Ranks
+from strata_core.training.evaluation_report import evaluate_trained
 from strata_core.training.kinship import KinshipTask
+from strata_core.training.launch import train
 from strata_core.training.task import EvaluationContext
 
 NAMES = ("zero", "one", "two")
@@ -142,6 +146,19 @@ def test_an_example_beyond_the_longest_path_has_a_vector_of_its_own(corpus):
     assert task.build_model().relations.weight.shape[0] == 4
 
 
+def test_a_longest_path_of_one_edge_is_trained_and_evaluated_on(corpus):
+    task = task_of(corpus, "objective.random_chains=0", "model.longest_path=1")
+    model = task.build_model().eval()
+    micro_batch = dataclasses.replace(task.plan(0).micro_batches[0], examples=example_numbers(corpus, "returning"))
+    batch = task.fetch(micro_batch)
+    assert batch["relations"].tolist() == [corpus.names.relations.index("two")]
+    losses = task.loss_sums(model, batch)
+    with torch.no_grad():
+        assert losses["associativity"] == 0
+        report = task.report(model, "train", context())
+    assert report["without_path"] == report["examples"] - 1
+
+
 def test_random_chains_stand_behind_the_paths(corpus):
     without, with_chains = (task_of(corpus, f"objective.random_chains={number}") for number in (0, 2))
     plain, batch = (task.fetch(task.plan(0).micro_batches[0]) for task in (without, with_chains))
@@ -265,6 +282,67 @@ def test_a_gated_cell_learns_the_table_of_two_hops(corpus):
         two_hops, *_ = task.report(model, "train", context())["by_hops"]
     assert two_hops["hops"] == 2
     assert two_hops["accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("cell", list(CELLS))
+def test_the_cell_that_the_recipe_names_composes(corpus, cell):
+    model = task_of(corpus, f"model.composition='{cell}'").build_model()
+    assert type(model.cell) is CELLS[cell]
+
+
+def test_a_report_judges_each_test_once(corpus, monkeypatch):
+    task, judge, judged = task_of(corpus), KinshipTask._judge, []
+
+    def counted(self, model, split, *args, **settings):
+        judged.append(split)
+        return judge(self, model, split, *args, **settings)
+
+    monkeypatch.setattr(KinshipTask, "_judge", counted)
+    with torch.no_grad():
+        report = task.report(task.build_model().eval(), "test-05", context())
+    assert sorted(judged) == [row["split"] for row in report["tests"]]
+    assert report["tests"][1]["accuracy"] == report["accuracy"]
+
+
+def test_a_checkpoint_outside_its_run_is_judged_as_inside(corpus, tmp_path):
+    settings = (
+        "model.paths='given'",
+        "model.longest_path=12",
+        "model.max_paths=2",
+        "objective.composition_augmentation=1",
+        "evaluation.bracketings=3",
+        "run.max_steps=2",
+        "optimizer.warmup_steps=1",
+        "evaluation.every=0",
+        "batch.num_workers=0",
+    )
+    train(task_of(corpus, *settings)._recipe, tmp_path / "run", device="cpu")
+    shutil.copytree((tmp_path / "run" / "checkpoints" / "latest").resolve(), tmp_path / "lone")
+    inside = evaluate_trained(tmp_path / "run", choose="latest", split="train", device="cpu").metrics
+    outside = evaluate_trained(tmp_path / "lone", corpus=corpus.path, split="train", device="cpu").metrics
+    assert outside.pop("loss") == pytest.approx(inside.pop("loss"), rel=1e-6)
+    assert outside == inside
+
+
+def test_a_task_whose_answers_are_not_learned_is_refused(corpus):
+    with pytest.raises(RecipeError, match=r"objective\.answer is 0"):
+        task_of(corpus, "objective.answer=0").check()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "optimizer.freeze_query_encoder=true",
+        "optimizer.query_encoder_lr_scale=0.5",
+        "objective.on_policy_selection=true",
+    ],
+)
+def test_settings_of_the_reasoner_are_refused_by_name(corpus, setting):
+    with pytest.raises(RecipeError) as caught:
+        task_of(corpus, setting).check()
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"{setting.partition('=')[0]} is ")
+    task_of(corpus).check()
 
 
 def test_too_little_data_is_refused(corpus, tmp_path):

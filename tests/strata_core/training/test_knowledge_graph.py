@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import torch
 
 from strata_core.corpus.graph_corpus import open_graph_corpus
 from strata_core.corpus.graph_preparation import prepare_triples_corpus
-from strata_core.errors import DataError, RecipeError
+from strata_core.errors import DataError, RecipeError, UsageError
 from strata_core.memory_fit.trace import trace_step
 from strata_core.models.knowledge_graph_reasoner import WholeGraph
 from strata_core.objectives.link_prediction import filtered_cross_entropy
@@ -294,6 +295,79 @@ def test_settings_that_do_not_fit_are_refused(ring):
     task = make_task(ring)
     with pytest.raises(DataError, match="'dev'"):
         task.report(task.build_model(), "dev", make_context())
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "optimizer.freeze_query_encoder=true",
+        "optimizer.query_encoder_lr_scale=0.5",
+        "objective.on_policy_selection=true",
+    ],
+)
+def test_settings_of_the_reasoner_are_refused_by_name(ring, setting):
+    with pytest.raises(RecipeError) as caught:
+        make_task(ring, setting)
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"{setting.partition('=')[0]} is ")
+
+
+def scores_on_a_chain(corpus: Path, *settings: str) -> tuple[list[float], float]:
+    """Of e0 to e6 for what `next` leads to from e0 in a chain of them, and of an entity that nothing reaches."""
+    task = make_task(corpus, *settings)
+    model = task.build_model().eval()
+    graph = WholeGraph(**{name: torch.from_numpy(part) for name, part in task.graph.by_cell_and_relation().items()})
+    names = task._corpus.names.entities
+    relation, start = torch.tensor([0]), torch.tensor([names.index("e0")])
+    with torch.no_grad():
+        scores = model.score_all(relation, start, graph, len(names))[:, 0].tolist()
+        return [scores[names.index(f"e{i}")] for i in range(7)], model.score.of_zero(model.queries(relation)[0]).item()
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    lines = [f"e{i}\tnext\te{i + 1}" for i in range(6)]
+    return write_corpus(tmp_path, {"train": lines, "valid": lines[:1], "test": lines[:1]})
+
+
+@pytest.mark.parametrize("n_layers", [1, 2, 4])
+def test_messages_go_as_far_as_there_are_layers(chain, n_layers):
+    scores, of_unreached = scores_on_a_chain(chain, f"model.n_layers={n_layers}")
+    assert [score == pytest.approx(of_unreached, abs=1e-7) for score in scores] == [i > n_layers for i in range(7)]
+
+
+def test_messages_far_smaller_than_the_root_of_message_norm_eps_do_not_count(chain):
+    counting, _ = scores_on_a_chain(chain)
+    scores, of_unreached = scores_on_a_chain(chain, "model.message_norm_eps=1e12")
+    assert scores[1:] == pytest.approx([of_unreached] * 6, abs=1e-4)
+    assert max(abs(score - of_unreached) for score in counting[1:]) > 1e-2
+
+
+@pytest.mark.parametrize(("probability", "varies"), [(0.0, False), (0.5, True)])
+def test_weights_of_messages_are_dropped_where_the_recipe_says_so(ring, probability, varies):
+    task = make_task(ring, f"model.message_dropout={probability}")
+    model, batch = task.build_model().train(), task.fetch(task.plan(0).micro_batches[0])
+    losses = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        losses.append(task.loss_sums(model, batch)["answer"].item())
+    assert (losses[0] != losses[1]) == varies
+
+
+def test_a_checkpoint_outside_its_run_is_judged_as_inside_and_on_its_own_graph_alone(ring, tmp_path):
+    shape = ("model.message_dropout=0.25", "model.message_norm_eps=0.5")
+    task = make_task(ring, *shape, "run.max_steps=2", "optimizer.warmup_steps=1", "batch.num_workers=0")
+    train(task._recipe, tmp_path / "run", device="cpu")
+    shutil.copytree((tmp_path / "run" / "checkpoints" / "latest").resolve(), tmp_path / "lone")
+    inside = evaluate_trained(tmp_path / "run", choose="latest", split="test", device="cpu").metrics
+    assert evaluate_trained(tmp_path / "lone", corpus=ring, split="test", device="cpu").metrics == inside
+
+    for old, new, fault in (("skip", "leap", "relations"), ("e3", "f3", "entities.sha256")):
+        renamed = {split: [line.replace(old, new) for line in lines] for split, lines in ring_triples().items()}
+        other = write_corpus(tmp_path / new, renamed)
+        with pytest.raises(UsageError) as caught:
+            evaluate_trained(tmp_path / "run", corpus=other, split="test", device="cpu")
+        assert [problem.partition(":")[0] for problem in caught.value.problems] == [fault]
 
 
 def test_an_evaluation_without_validation_triples_is_refused(tmp_path):

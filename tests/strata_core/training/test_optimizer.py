@@ -11,6 +11,7 @@ from strata_core.training.optimizer import (
     decays,
     load_optimizer_state,
     optimizer_state,
+    set_rate,
     trainable_parameters,
 )
 
@@ -48,6 +49,22 @@ def test_weight_decay_shrinks_matrices_alone():
         # Decoupled decay with a zero gradient: p <- p * (1 - lr * decay).
         expected = before[name] * (1 - 0.1 * 0.5) if parameter.ndim == 2 else before[name]
         torch.testing.assert_close(parameter.detach(), expected)
+
+
+def test_the_query_encoder_moves_by_its_share_of_the_rate():
+    torch.manual_seed(0)
+    model = nn.ModuleDict({"query_encoder": nn.Embedding(6, 4), "passing": nn.Linear(4, 3)})
+    parameters = trainable_parameters(model)
+    optimizer = build_optimizer(parameters, OptimizerTable(weight_decay=0.0), {"query_encoder.": 0.25})
+    before = {name: parameter.detach().clone() for name, parameter in parameters.items()}
+    model["passing"](model["query_encoder"](torch.arange(6))).square().sum().backward()
+    set_rate(optimizer, 0.04)
+    optimizer.step()
+    for name, parameter in parameters.items():
+        # Adam's first step is rate * gradient / |gradient|.
+        rate = 0.01 if name.startswith("query_encoder.") else 0.04
+        expected = before[name] - rate * parameter.grad.sign()
+        torch.testing.assert_close(parameter.detach(), expected, rtol=0, atol=1e-5, msg=name)
 
 
 def test_an_update_with_found_inf_changes_neither_weights_nor_moments():

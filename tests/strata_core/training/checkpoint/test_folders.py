@@ -1,6 +1,10 @@
+import pytest
+
+from strata_core.errors import UsageError
 from strata_core.training.checkpoint.folders import (
     clear_leftovers,
     linked_step,
+    named_checkpoint,
     put_in_place,
     step_folder_name,
     step_of,
@@ -62,3 +66,15 @@ def test_a_folder_that_stepped_aside_for_one_that_never_came_is_brought_back(tmp
     make_folder(tmp_path / ".step-00000003.aside", "old")
     clear_leftovers(tmp_path)
     assert (tmp_path / "step-00000003" / "file").read_text() == "old"
+
+
+def test_a_checkpoint_is_called_latest_best_or_by_its_step(tmp_path):
+    step = tmp_path / step_folder_name(7)
+    step.mkdir()
+    (tmp_path / "latest").symlink_to(step.name)
+    assert named_checkpoint(tmp_path, "7") == step
+    assert named_checkpoint(tmp_path, "latest").resolve() == step
+    with pytest.raises(UsageError, match="has no checkpoint best"):
+        named_checkpoint(tmp_path, "best")
+    with pytest.raises(UsageError, match="--from newest: must be latest, best or the number of a step"):
+        named_checkpoint(tmp_path, "newest")
