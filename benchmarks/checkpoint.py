@@ -61,9 +61,7 @@ def make_state(size_bytes: int) -> CheckpointState:
     block_bytes = sum(4 * torch.Size(shape).numel() for shape in block.values())
     layers = max(1, size_bytes // 3 // block_bytes)
     model = {
-        f"blocks.{layer}.{name}.weight": torch.randn(shape)
-        for layer in range(layers)
-        for name, shape in block.items()
+        f"blocks.{layer}.{name}.weight": torch.randn(shape) for layer in range(layers) for name, shape in block.items()
     }
     optimizer = {}
     for name, tensor in model.items():

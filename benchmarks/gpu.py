@@ -144,9 +144,7 @@ def differing_files(folder: Path) -> list[str]:
     worker("resume", killed, ())
     final = Path("checkpoints", "step-00000012")
     names = [path.name for path in (undisturbed / final).iterdir() if path.name != "manifest.json"]
-    return [
-        name for name in names if (undisturbed / final / name).read_bytes() != (killed / final / name).read_bytes()
-    ]
+    return [name for name in names if (undisturbed / final / name).read_bytes() != (killed / final / name).read_bytes()]
 
 
 def model_flops_utilisation(folder: Path, peak_teraflops: float | None) -> tuple[str, str]:

@@ -52,7 +52,10 @@ CONFIGURATIONS: dict[str, tuple[str, ...]] = {
     "exact sums": ("batch.micro_batch_size=2", "distributed.exact_reduction=true"),
     "bf16": ('run.precision="bf16"', "batch.seq_len=64", "batch.batch_size=4", "batch.micro_batch_size=4"),
     "bf16, recomputed": (
-        'run.precision="bf16"', "batch.seq_len=64", "batch.batch_size=4", "batch.micro_batch_size=4",
+        'run.precision="bf16"',
+        "batch.seq_len=64",
+        "batch.batch_size=4",
+        "batch.micro_batch_size=4",
         BLOCKS,
     ),
     "fp16": ('run.precision="fp16"', "batch.seq_len=64", "batch.batch_size=4", "batch.micro_batch_size=4"),

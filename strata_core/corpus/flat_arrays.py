@@ -93,9 +93,7 @@ def read_versioned_json(path: Path, *, format_version: int, keys: tuple[str, ...
         raise DataError(f"{path}: cannot be read: {error}", hint=_PREPARE_AGAIN) from error
     found = value.get("format_version") if isinstance(value, dict) else None
     if found != format_version:
-        raise DataError(
-            f"{path}: format version {found!r}, this strata reads {format_version}", hint=_PREPARE_AGAIN
-        )
+        raise DataError(f"{path}: format version {found!r}, this strata reads {format_version}", hint=_PREPARE_AGAIN)
     missing = [key for key in keys if key not in value]
     if missing:
         raise DataError(f"{path}: {', '.join(missing)} missing", hint=_PREPARE_AGAIN)

@@ -1,4 +1,4 @@
-"""Role-edit examples as numbers: from the generator, and from the annotated sentences of a corpus.
+"""Role edits that the annotated sentences of a corpus give, and role edits of any origin as numbers.
 
 An example of a treebank is a predicate whose ARG0 and ARG1 are single words (no word of the tree hangs below them),
 with another predicate of its sentence that has both roles too, for the unrelated probe and the placebo. The questions
@@ -18,38 +18,11 @@ from typing import Protocol
 import numpy as np
 
 from strata_core.corpus.generators import lexicon
-from strata_core.corpus.generators.role_edits import Probe, role_edit_example
-from strata_core.corpus.role_swap import swap_core_roles
+from strata_core.corpus.role_edit import Probe, RoleEdit
+from strata_core.corpus.role_swap import CORE_ROLES, swap_core_roles
 from strata_core.corpus.sentence import Predicate, Sentence, detokenise
 from strata_core.corpus.word_spans import word_token_spans
 from strata_core.errors import DataError
-
-CORE_ROLES = ("ARG0", "ARG1")
-
-
-@dataclass(frozen=True, slots=True)
-class RoleEdit:
-    """A context, an edit of one of its predicates, and what the edit must and must not change.
-
-    Attributes:
-        context: a sentence in which both predicates have an ARG0 and an ARG1.
-        edited: index in context.predicates of the one whose core roles are swapped.
-        other: index of the one that serves the unrelated probe and the placebo edit.
-        probe: about the edited predicate; its right answer turns from `answer` to `other`.
-        unrelated: about the other predicate; its right answer stays.
-    """
-
-    context: Sentence
-    edited: int
-    other: int
-    probe: Probe
-    unrelated: Probe
-
-
-def generated_role_edit(seed: int, index: int) -> RoleEdit:
-    """The generator's example number `index` of the set that `seed` names."""
-    example = role_edit_example(seed, index)
-    return RoleEdit(example.context, example.edited, 1 - example.edited, example.probe, example.unrelated)
 
 
 def treebank_role_edits(sentence: Sentence) -> Iterator[RoleEdit]:
@@ -178,7 +151,7 @@ class RoleEditEncoder:
             no_op=no_op,
             edited_slots=np.flatnonzero(original[:, 2] != edited[:, 2]),
             other_slots=np.flatnonzero(original[:, 2] != placebo[:, 2]),
-            core_types=(self._types["ARG0"], self._types["ARG1"]),
+            core_types=(self._types[CORE_ROLES[0]], self._types[CORE_ROLES[1]]),
             probe=self._probe(edit.probe),
             unrelated=self._probe(edit.unrelated),
         )

@@ -6,12 +6,15 @@ from dataclasses import replace
 
 from strata_core.corpus.sentence import Argument, Predicate, Sentence
 
-CORE_SWAP = {"ARG0": "ARG1", "ARG1": "ARG0"}
+CORE_ROLES = ("ARG0", "ARG1")
+"""Who does, and who or what undergoes."""
+
+CORE_SWAP = dict(zip(CORE_ROLES, reversed(CORE_ROLES), strict=True))
 
 
 def can_swap(predicate: Predicate) -> bool:
     """Whether the predicate has both an ARG0 and an ARG1."""
-    return {"ARG0", "ARG1"} <= {argument.role for argument in predicate.arguments}
+    return set(CORE_ROLES) <= {argument.role for argument in predicate.arguments}
 
 
 def swap_core_roles(sentence: Sentence, predicate_index: int) -> Sentence:

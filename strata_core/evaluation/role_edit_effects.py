@@ -103,9 +103,7 @@ def role_edit_table(arms: Mapping[str, RoleEditOdds], *, seed: int = 0, resample
     for name, odds in arms.items():
         placebo, edit = np.abs(odds.placebo - odds.original), np.abs(odds.edited - odds.original)
         differences.append({"of": name, "minus": f"{name}, placebo", "measure": "effect", **compared(placebo, edit)})
-    rows = [
-        {"arm": name, "examples": len(odds.original), **role_edit_measures(odds)} for name, odds in arms.items()
-    ]
+    rows = [{"arm": name, "examples": len(odds.original), **role_edit_measures(odds)} for name, odds in arms.items()]
     return {"role_edits": rows, "role_edit_differences": differences}
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strata_core.corpus.chart_items import CHART_SCHEMES
+from strata_core.corpus.gold_structure import gold_chart_items, gold_predicates
 from strata_core.corpus.labels import Labels
 from strata_core.corpus.structure_reading import SentenceArrays
 from strata_core.evaluation.attachment import AttachmentCounts, count_attachments
@@ -170,27 +170,13 @@ def count_structure(
     total = StructureCounts()
     for row, sentence in enumerate(gold):
         total += StructureCounts(
-            attachments=_attachments(predicted.trees[row], sentence, labels)
-            if predicted.trees
-            else AttachmentCounts(),
+            attachments=_attachments(predicted.trees[row], sentence, labels) if predicted.trees else AttachmentCounts(),
             node_types=_classes(predicted.node_types, row, sentence.upos),
             chart_items=_classes(predicted.chart_items, row, gold_chart_items(sentence, chart_scheme)),
         )
         if sentence.has_roles:
             total += _role_counts(predicted, row, sentence)
     return total
-
-
-def gold_predicates(sentence: SentenceArrays) -> np.ndarray:
-    """The words that are predicates, numbered from 1."""
-    return np.flatnonzero(sentence.rolesets >= 0) + 1
-
-
-def gold_chart_items(sentence: SentenceArrays, chart_scheme: str) -> np.ndarray:
-    """int64 [W]; -1 in a sentence without a whole tree."""
-    if (sentence.heads < 0).any():
-        return np.full(len(sentence.heads), -1, dtype=np.int64)
-    return np.array(CHART_SCHEMES[chart_scheme][1](sentence.heads.tolist()), dtype=np.int64)
 
 
 def _attachments(tree: DecodedTree, sentence: SentenceArrays, labels: Labels) -> AttachmentCounts:

@@ -9,7 +9,7 @@ from strata_core.training.memory import peak_bytes
 
 
 def predicted_and_measured(plan: MemoryPlan, device: torch.device) -> dict[str, int]:
-    """"predicted_bytes" and "measured_bytes" of this process so far, two figures of the same kind.
+    """ "predicted_bytes" and "measured_bytes" of this process so far, two figures of the same kind.
 
     On CUDA both are the tensor allocator's peak; elsewhere the largest resident size of the whole process.
     """

@@ -39,9 +39,7 @@ class AttentionPlan:
         return dataclasses.replace(self, addend_B1LL=addend_B1LL)
 
 
-def plan_attention(
-    *, causal: bool, real_BL: Tensor | None = None, document_BL: Tensor | None = None
-) -> AttentionPlan:
+def plan_attention(*, causal: bool, real_BL: Tensor | None = None, document_BL: Tensor | None = None) -> AttentionPlan:
     """The plan of a pass: causal (language modelling) or full (a whole annotated sentence at once).
 
     A position always reads itself, so that a padded row stays finite; nobody else reads padding.

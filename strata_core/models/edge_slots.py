@@ -35,20 +35,23 @@ class EdgeSlots:
     readable_BS: Tensor
 
 
-def pack_slots(edges: Sequence[np.ndarray], intervention: Intervention, seeds: Sequence[int]) -> EdgeSlots:
+def pack_slots(
+    edges: Sequence[np.ndarray], intervention: Intervention | Sequence[Intervention], seeds: Sequence[int]
+) -> EdgeSlots:
     """The edges of each example under an intervention; all interventions give tensors of the same shapes.
 
     Args:
         edges: for each example its edges, int [E, 3]: source, target, type. For a role edit, those of the original and
             of the edited example come in the same order and with the same seed.
-        intervention: see `intervene`; under "none" no slot is readable.
+        intervention: see `intervene`, one for all examples or one for each; under "none" no slot is readable.
         seeds: one for each example, for "random".
     """
     slots = np.zeros((len(edges), max(map(len, edges), default=0), 3), dtype=np.int64)
     readable = np.zeros(slots.shape[:2], dtype=bool)
-    for row, (rows_edges, seed) in enumerate(zip(edges, seeds, strict=True)):
-        slots[row, : len(rows_edges)] = intervene(rows_edges, intervention, seed)
-        readable[row, : len(rows_edges)] = intervention != "none"
+    of_each = [intervention] * len(edges) if isinstance(intervention, str) else intervention
+    for row, (rows_edges, done, seed) in enumerate(zip(edges, of_each, seeds, strict=True)):
+        slots[row, : len(rows_edges)] = intervene(rows_edges, done, seed)
+        readable[row, : len(rows_edges)] = done != "none"
     source, target, types = torch.from_numpy(slots).unbind(dim=-1)
     return EdgeSlots(source, target, types, torch.from_numpy(readable))
 

@@ -175,9 +175,7 @@ class PredicateMemory(nn.Module):
         their predicates' mean and holding itself. A slot counts in the softmax by the weight of its edges; a slot of
         weight 1 that holds zero is there for who finds nothing to read.
         """
-        query, key, value = (
-            self._channels(layer(states_BLD)) for layer in (self.query, self.key, self.value)
-        )
+        query, key, value = (self._channels(layer(states_BLD)) for layer in (self.query, self.key, self.value))
         as_predicate = weights_BRLL.masked_fill(~visible_B1LL.tril(), 0.0)
         as_argument = weights_BRLL.transpose(-1, -2).masked_fill(~visible_B1LL.tril(-1), 0.0)
         arguments_BRLE, predicate_mass_BRL = _weighted_mean(as_predicate, value)

@@ -57,21 +57,23 @@ def full_strength(rows: int, device: torch.device | None = None) -> Readback:
     return Readback(torch.ones(rows, device=device), torch.ones(rows, device=device))
 
 
-def full_pass_readback(annotated_B: Tensor, mixture: Mixture, *, learned_dropout: float = 0.0) -> Readback:
-    """The factors in a full pass.
+def full_pass_readback(
+    rows: int, mixture: Mixture, *, learned_dropout: float = 0.0, device: torch.device | None = None
+) -> Readback:
+    """The factors in a full pass over annotated rows.
 
     Args:
-        annotated_B: bool; other rows read both memories at full strength.
-        mixture: for annotated rows.
-        learned_dropout: probability in [0, 1) that an annotated row does not read the learned memory; drawn from the
-            default generator. 0 outside training.
+        rows: B.
+        mixture: what both are read with; tensors are on the device.
+        learned_dropout: probability in [0, 1) that a row does not read the learned memory; drawn from the default
+            generator. 0 outside training.
+        device: where the factors are wanted.
     """
-    ones_B = torch.ones(annotated_B.shape, device=annotated_B.device)
-    learned_B = torch.where(annotated_B, mixture.learned, ones_B)
+    ones_B = torch.ones(rows, device=device)
+    learned_B = ones_B * mixture.learned
     if learned_dropout > 0:
-        dropped_B = annotated_B & (torch.rand(annotated_B.shape, device=annotated_B.device) < learned_dropout)
-        learned_B = learned_B.masked_fill(dropped_B, 0.0)
-    return Readback(learned_B, torch.where(annotated_B, mixture.graph_object, ones_B))
+        learned_B = learned_B.masked_fill(torch.rand(rows, device=device) < learned_dropout, 0.0)
+    return Readback(learned_B, ones_B * mixture.graph_object)
 
 
 def graph_object_alone(rows: int, device: torch.device | None = None) -> Readback:

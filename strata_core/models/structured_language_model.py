@@ -163,9 +163,7 @@ class StructuredLanguageModel(nn.Module):
         plan = plan_attention(causal=False, real_BL=words.real_BW)
         return self._run(states_BWD, plan, self.transformer.rotation(states_BWD), memory)
 
-    def _run(
-        self, states_BLD: Tensor, plan: AttentionPlan, rotation: Rotation, memory: MemoryInput
-    ) -> PassResult:
+    def _run(self, states_BLD: Tensor, plan: AttentionPlan, rotation: Rotation, memory: MemoryInput) -> PassResult:
         transformer, layer = self.transformer, self.config.memory_layer
         states_BLD = transformer.run_blocks(transformer.dropout(states_BLD), plan, rotation, stop=layer)
         visible_BLL = visible_positions(plan, states_BLD)

@@ -52,9 +52,7 @@ class PrepareTable(Table):
     sample_eval_examples: int | None = setting(
         None, "Examples in each other split of that sample.", unit="examples", ge=1, le=LARGEST_INTEGER
     )
-    sample_longest_hops: int | None = setting(
-        None, "Longest training query of that sample.", unit="hops", ge=2, le=8
-    )
+    sample_longest_hops: int | None = setting(None, "Longest training query of that sample.", unit="hops", ge=2, le=8)
     sample_doubtful_share: float | None = setting(
         None, "Share of its examples around a link that holds only with a known chance.", ge=0, le=1
     )

@@ -21,6 +21,12 @@ _METRIC_NEEDS = {
 }
 """The objectives without which a metric says nothing."""
 
+_STRUCTURE_METRIC_TAKES = tuple(_METRIC_NEEDS[name] for name in ("las", "upos", "predicate_f1", "role_f1", "chart"))
+"""The objectives any of which gives "structure" something to be the mean of."""
+
+_MIXTURE_SETTINGS = ("learned_weight", "anneal_final_learned_weight", "predicate_memory_dropout")
+"""What says how the learned memory and the graph object share what is read."""
+
 
 def _something_is_learned(recipe: LMRecipe) -> str | None:
     from strata_core.recipes.lm import GRAPH_OBJECT_WEIGHTS, ROLE_EDIT_WEIGHTS, STRUCTURE_WEIGHTS
@@ -119,8 +125,38 @@ def _graph_object_holds_something(recipe: LMRecipe) -> str | None:
     return None
 
 
+def _graph_object_is_trained(recipe: LMRecipe) -> str | None:
+    from strata_core.recipes.lm import GRAPH_OBJECT_WEIGHTS, STRUCTURE_WEIGHTS
+
+    memory = recipe.model.graph_object_memory
+    if not (memory.enabled and memory.train_alone) or any(map(recipe.weight, GRAPH_OBJECT_WEIGHTS)):
+        return None
+    passes = any(map(recipe.weight, ("lm", *STRUCTURE_WEIGHTS, "graph_object.aux")))
+    if recipe.batch.sentences and memory.intervention != "none" and passes:
+        return None
+    return (
+        f"train_alone is true, but nothing reads graphs: batch.sentences is {recipe.batch.sentences}, intervention "
+        f"{memory.intervention!r}, and no objective is over role edits of the graph object"
+    )
+
+
+def _both_memories_are_mixed(recipe: LMRecipe) -> str | None:
+    learned, given = recipe.model.predicate_memory, recipe.model.graph_object_memory
+    if learned.enabled and given.enabled:
+        return None
+    fields = type(given).model_fields
+    asked = [name for name in _MIXTURE_SETTINGS if getattr(given, name) != fields[name].default]
+    if not asked:
+        return None
+    lacking = "graph_object_memory" if learned.enabled else "predicate_memory"
+    return (
+        f"model.graph_object_memory.{asked[0]} = {getattr(given, asked[0]):g} mixes both memories, but "
+        f"model.{lacking}.enabled is false"
+    )
+
+
 def _metric_is_learned(recipe: LMRecipe) -> str | None:
-    from strata_core.recipes.lm import GRAPH_OBJECT_WEIGHTS, ROLE_EDIT_WEIGHTS, STRUCTURE_WEIGHTS
+    from strata_core.recipes.lm import GRAPH_OBJECT_WEIGHTS, ROLE_EDIT_WEIGHTS
 
     metric = recipe.evaluation.metric
     if not recipe.evaluation.every:
@@ -128,8 +164,9 @@ def _metric_is_learned(recipe: LMRecipe) -> str | None:
     lacking = [name for name in _METRIC_NEEDS.get(metric, ()) if not recipe.weight(name)]
     if lacking:
         return f"evaluation.metric {metric!r} needs objective.{lacking[0]} above 0"
-    if metric == "structure" and not any(recipe.weight(name) for name in STRUCTURE_WEIGHTS):
-        return "evaluation.metric 'structure' needs an objective over annotated sentences"
+    if metric == "structure" and not any(all(map(recipe.weight, names)) for names in _STRUCTURE_METRIC_TAKES):
+        taken = ", ".join(" with ".join(f"objective.{name}" for name in names) for names in _STRUCTURE_METRIC_TAKES)
+        return f"evaluation.metric 'structure' needs an objective over annotated sentences of which it is made: {taken}"
     edits = any(recipe.weight(name) for name in (*GRAPH_OBJECT_WEIGHTS, *ROLE_EDIT_WEIGHTS))
     if metric == "role_edit_direction" and not edits:
         return "evaluation.metric 'role_edit_direction' needs an objective over role edits"
@@ -154,6 +191,14 @@ STRUCTURE_RULES: tuple[tuple[tuple[str, ...], Callable[[LMRecipe], str | None]],
     (("model.predicate_memory.enabled", "objective.role_edit"), _learned_memory_is_there),
     (("model.graph_object_memory.enabled", "objective.graph_object"), _graph_object_is_there),
     (("model.graph_object_memory.intervention", "objective.graph_object"), _graph_object_holds_something),
+    (
+        ("model.graph_object_memory.train_alone", "model.graph_object_memory.intervention", "batch.sentences"),
+        _graph_object_is_trained,
+    ),
+    (
+        (*(f"model.graph_object_memory.{name}" for name in _MIXTURE_SETTINGS), "model.predicate_memory.enabled"),
+        _both_memories_are_mixed,
+    ),
     (("model.heads.reads", "objective.graph_object.aux"), _edges_are_in_the_full_pass),
     (("evaluation.metric", "objective.ud", "objective.srl", "objective.chart"), _metric_is_learned),
 )

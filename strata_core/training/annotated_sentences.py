@@ -12,11 +12,12 @@ from strata_core.corpus.structure_reading import StructureReader
 from strata_core.errors import RecipeError
 from strata_core.recipes.lm import LMRecipe
 from strata_core.training.graph_object_batches import SentenceGraphs
-from strata_core.training.sentence_batches import SentenceBatches, cut_by_words
+from strata_core.training.sentence_batches import SentenceBatches, cut_by_length
 from strata_core.training.sentence_tensors import (
     SentenceNeeds,
     causal_tensors,
     core_role_classes,
+    has_whole_tree,
     label_counts,
     label_tensors,
     word_tensors,
@@ -66,8 +67,9 @@ class AnnotatedSentences:
         self._recipe = recipe
         self._corpus = corpus
         self._loss_weights = loss_weights
+        self._lengths = padded_lengths(self.train, causal=self.needs.causal)
         self._batches = SentenceBatches(
-            self.train.word_counts,
+            self._lengths,
             self.usable if len(self.usable) else np.zeros(1, dtype=np.int64),
             sentences_per_batch=batch.sentences,
             seed=recipe.run.seed,
@@ -112,29 +114,28 @@ class AnnotatedSentences:
             "ud_arc": ("a head", headed, words),
             "ud_relation": ("a relation", sum(labels["relation"]), words),
             "node_type": ("a part of speech", sum(labels["upos"]), words),
-            "chart_type": ("a head", headed, words),
+            "chart_type": ("a head for every word", self._has_whole_trees(), sentences),
             "srl_predicate": ("their predicates annotated", with_roles, sentences),
             "srl_role": ("their predicates annotated", with_roles, sentences),
             "srl_core_role": ("an argument in ARG0 or ARG1", core, sentences),
             "graph_object_aux": ("arguments, the edges of their graphs", counts["arguments"], sentences),
         }
 
+    def _has_whole_trees(self) -> bool:
+        return any(has_whole_tree(self.train.arrays(number)) for number in self.usable.tolist())
+
     def batch(self, step: int) -> np.ndarray:
         """The numbers of a step's sentences, int64."""
         return self._batches.batch(step)
 
-    def costliest(self) -> np.ndarray:
-        """Those of the costliest step that the data holds."""
-        return self._batches.costliest()
+    def costliest(self, n_parts: int) -> np.ndarray:
+        """The numbers of sentences that cost at least what any micro-batch of a step in `n_parts` does, int64."""
+        return self._batches.costliest(n_parts, self.train.word_counts)
 
     def parts(self, numbers: np.ndarray, n_parts: int) -> list[SentencePart]:
-        """A step's sentences in micro-batches of about equally many words."""
-        pieces = cut_by_words(numbers, self.train.word_counts, n_parts)
+        """A step's sentences in micro-batches of about equal length."""
+        pieces = cut_by_length(numbers, self._lengths, n_parts)
         return [SentencePart(piece, True) if len(piece) else SentencePart(numbers[:1], False) for piece in pieces]
-
-    def cost(self, part: SentencePart) -> int:
-        """What grows as the memory for pairs of words does."""
-        return len(part.numbers) * int(self.train.word_counts[part.numbers].max()) ** 2
 
     def counts(self, numbers: np.ndarray) -> dict[str, float]:
         """For every loss over sentences the number of things it is a sum over; "tokens": their subwords."""
@@ -167,10 +168,10 @@ class AnnotatedSentences:
 
     def fact(self) -> str:
         """What a person wants to know of them before training starts."""
-        total = len(self.train)
+        total, unit = len(self.train), "tokens" if self.needs.causal else "words"
         return (
             f"{len(self.usable):,} of {total:,} sentences in {self._batches.n_batches:,} batches of about equally many "
-            f"words; {total - len(self.usable):,} left out, longer than {self._recipe.batch.max_sentence_len} tokens"
+            f"{unit}; {total - len(self.usable):,} left out, longer than {self._recipe.batch.max_sentence_len} tokens"
         )
 
 
@@ -193,3 +194,13 @@ def usable_sentences(reader: StructureReader, longest_tokens: int) -> np.ndarray
     """Numbers of the sentences that have words and fit into both passes, int64."""
     tokens, words = reader.token_counts, reader.word_counts
     return np.flatnonzero((words > 0) & (tokens > 0) & (np.maximum(tokens, words) <= longest_tokens))
+
+
+def padded_lengths(reader: StructureReader, *, causal: bool) -> np.ndarray:
+    """What each sentence of a split is padded as, int64 [sentences]: its words, or its tokens where they are more.
+
+    Args:
+        reader: of the split.
+        causal: whether there is a causal pass, which reads tokens.
+    """
+    return np.maximum(reader.token_counts, reader.word_counts) if causal else reader.word_counts

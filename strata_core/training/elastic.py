@@ -75,9 +75,7 @@ class WorkerError(StrataError):
         self.exit_code = failure.exit_code
 
 
-def launch(
-    command: Sequence[str], plan: LaunchPlan, facts: Mapping[str, Any], stop: StopRequests
-) -> dict[str, Any]:
+def launch(command: Sequence[str], plan: LaunchPlan, facts: Mapping[str, Any], stop: StopRequests) -> dict[str, Any]:
     """Runs `command` as every rank of this node and waits for all of them.
 
     SIGTERM, SIGUSR1 and SIGINT are passed on to the ranks, which agree to stop. No rank outlives this process for

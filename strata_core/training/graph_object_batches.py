@@ -15,7 +15,7 @@ from strata_core.corpus.labels import NO_LABEL
 from strata_core.corpus.role_edit_examples import edge_type, last_tokens
 from strata_core.corpus.structure_reading import SentenceArrays
 from strata_core.models.edge_slots import EdgeSlots, Intervention, pack_slots
-from strata_core.models.readback import Mixture, Readback, full_pass_readback, mixture_at
+from strata_core.models.readback import Mixture, full_pass_readback, mixture_at
 from strata_core.models.structured_language_model import NOTHING, MemoryInput
 from strata_core.randomness import derive_seed
 from strata_core.recipes.lm import LMRecipe
@@ -115,20 +115,12 @@ class SentenceGraphs:
         if not full:
             return MemoryInput(slots)
         dropout = self._settings.predicate_memory_dropout if training else 0.0
-        return MemoryInput(slots, readback=annotated_readback(batch, learned_dropout=dropout))
+        mixture, rows = Mixture(*batch[READBACK].unbind()), len(slots.type_BS)
+        return MemoryInput(
+            slots,
+            readback=full_pass_readback(rows, mixture, learned_dropout=dropout, device=slots.type_BS.device),
+        )
 
     def count(self, sentence: SentenceArrays) -> int:
         """How many labels `slot_type_labels` gives for a sentence."""
         return 0 if self._settings.intervention == "none" else len(sentence.arguments)
-
-
-def annotated_readback(batch: Batch, *, learned_dropout: float) -> Readback:
-    """How strongly the full pass of annotated sentences reads the memories.
-
-    Args:
-        batch: has READBACK and slots.
-        learned_dropout: probability that a sentence does not read the learned memory; 0 outside training.
-    """
-    learned, graph_object = batch[READBACK].unbind()
-    annotated_B = torch.ones(len(batch["slot_types"]), dtype=torch.bool, device=learned.device)
-    return full_pass_readback(annotated_B, Mixture(learned, graph_object), learned_dropout=learned_dropout)

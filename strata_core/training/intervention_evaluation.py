@@ -16,7 +16,7 @@ from strata_core.models.structured_language_model import MemoryInput, Structured
 from strata_core.objectives.next_token import next_token_nats
 from strata_core.randomness import derive_seed
 from strata_core.recipes.lm import LMRecipe
-from strata_core.training.annotated_sentences import usable_sentences
+from strata_core.training.annotated_sentences import padded_lengths, usable_sentences
 from strata_core.training.graph_object_batches import slot_tensors, slots_of
 from strata_core.training.sentence_batches import SentenceBatches
 from strata_core.training.sentence_tensors import causal_tensors
@@ -43,7 +43,8 @@ def report_interventions(
     numbers = np.array([n for n in usable.tolist() if len(reader.arrays(n).arguments)], dtype=np.int64)
     if not len(numbers):
         return {}
-    batches = SentenceBatches(reader.word_counts, numbers, sentences_per_batch=_SENTENCES_AT_ONCE, seed=_SEED)
+    lengths = padded_lengths(reader, causal=True)
+    batches = SentenceBatches(lengths, numbers, sentences_per_batch=_SENTENCES_AT_ONCE, seed=_SEED)
     wide = torch.float32 if context.device.type == "mps" else torch.float64
     nats = torch.zeros(len(INTERVENTIONS), len(reader), dtype=wide, device=context.device)
     for index in range(batches.n_batches):

@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strata_core.corpus.role_edit_examples import CORE_ROLES, EncodedProbe, EncodedRoleEdit
-from strata_core.models.edge_slots import EdgeSlots, Intervention, intervene
+from strata_core.corpus.role_edit_examples import EncodedProbe, EncodedRoleEdit
+from strata_core.corpus.role_swap import CORE_ROLES
+from strata_core.models.edge_slots import EdgeSlots, Intervention, pack_slots
 from strata_core.models.predicate_memory import RoleCell, RoleOverride, memory_role, override_roles
 from strata_core.objectives.next_token import IGNORED
 from strata_core.objectives.role_edit import token_log_probabilities
@@ -134,16 +135,11 @@ def graph_slots(
 
     All readings of an example hold as many slots in one order, and are dealt out by the example's one seed.
     """
-    longest = max((len(edit.original) for edit in edits), default=0)
-    slots = np.zeros((len(places), longest, 3), dtype=np.int64)
-    readable = np.zeros((len(places), longest), dtype=bool)
-    for row, (reading, example) in enumerate(places):
-        graph, intervention = readings[reading].graph, readings[reading].intervention
-        edges = intervene(getattr(edits[example], graph), intervention, seeds[example])
-        slots[row, : len(edges)] = edges
-        readable[row, : len(edges)] = intervention != "none"
-    source, target, types = torch.from_numpy(slots).unbind(dim=-1)
-    return EdgeSlots(source, target, types, torch.from_numpy(readable))
+    return pack_slots(
+        [getattr(edits[example], readings[reading].graph) for reading, example in places],
+        [readings[reading].intervention for reading, _ in places],
+        [seeds[example] for _, example in places],
+    )
 
 
 def core_overrides(
@@ -177,6 +173,11 @@ def to_batch(prefix: str, *parts: Any) -> Batch:
 def from_batch(prefix: str, kind: type[Packed], batch: Mapping[str, Tensor]) -> Packed:
     """The value of a kind whose tensors `to_batch` put into the batch."""
     return kind(**{name: batch[f"{prefix}.{name}"] for name in _names(kind)})
+
+
+def on_device(value: Packed, device: torch.device) -> Packed:
+    """The value with its tensors on a device."""
+    return type(value)(**{name: tensor.to(device) for name, tensor in _tensors(value).items()})
 
 
 def _tensors(part: Any) -> dict[str, Tensor]:

@@ -21,7 +21,7 @@ from strata_core.models.readback import graph_object_alone
 from strata_core.models.structured_language_model import MemoryInput, StructuredLanguageModel
 from strata_core.randomness import derive_seed
 from strata_core.recipes.lm import GRAPH_OBJECT_WEIGHTS, ROLE_EDIT_WEIGHTS, LMRecipe, RoleEditObjectiveTable
-from strata_core.training.role_edit_batches import Reading, core_overrides, graph_slots, pack_probes
+from strata_core.training.role_edit_batches import Reading, core_overrides, graph_slots, on_device, pack_probes
 from strata_core.training.role_edit_source import HELD_OUT, RoleEdits, held_out_role_edits
 from strata_core.training.task import EvaluationContext, EvaluationStopped
 
@@ -132,14 +132,14 @@ def _answers(
     """The fields of RoleEditOdds, float [fields, E]."""
     readings, edits = _readings(arm), list(chunk.values())
     probes, places = pack_probes(edits, readings)
-    probes = _moved(probes, context.device)
+    probes = on_device(probes, context.device)
     rows, length = probes.tokens_RL.shape
     if arm == LEARNED:
         override = core_overrides(edits, readings, places, length, settings)
-        memory = MemoryInput(override=_moved(override, context.device))
+        memory = MemoryInput(override=on_device(override, context.device))
     else:
         seeds = [derive_seed(_GRAPH_SEED, "random graph of a held-out role edit", number) for number in chunk]
-        slots = _moved(graph_slots(edits, readings, places, seeds), context.device)
+        slots = on_device(graph_slots(edits, readings, places, seeds), context.device)
         memory = MemoryInput(slots=slots, readback=graph_object_alone(rows, context.device))
     with torch.no_grad(), context.autocast():
         states_RLD = model(probes.tokens_RL, memory=memory).states_BLD
@@ -161,9 +161,3 @@ def _readings(arm: str) -> list[Reading]:
         Reading("unrelated", "original", intervention),
         Reading("unrelated", "edited", intervention),
     ]
-
-
-def _moved(value: Any, device: torch.device) -> Any:
-    """A PackedProbes, EdgeSlots or RoleOverride on another device."""
-    names = getattr(value, "_fields", None) or value.__dataclass_fields__
-    return type(value)(**{name: getattr(value, name).to(device) for name in names})

@@ -34,6 +34,7 @@ from strata_core.training.role_edit_batches import (
     to_batch,
 )
 from strata_core.training.role_edit_source import RoleEdits, RoleEditStream
+from strata_core.training.structure_losses import loss_name
 from strata_core.training.task import Batch
 
 _GRAPH, _LEARNED = "role_edit_graph", "role_edit_learned"
@@ -68,11 +69,6 @@ class RoleEditObjectives:
     def reads_graphs(self) -> bool:
         """Whether the graph-object memory is read for them."""
         return bool(self._graph_pairs)
-
-    @property
-    def reads_learned_memory(self) -> bool:
-        """Whether the learned memory is read for them."""
-        return bool(self._learned_pairs)
 
     @cached_property
     def edits(self) -> RoleEdits:
@@ -163,11 +159,6 @@ class RoleEditObjectives:
                 )
                 losses[name] = movement_loss(original_EN, edited_EN, self._settings.scope_tolerance)
         return losses
-
-
-def loss_name(weight: str) -> str:
-    """The name of a weight's loss; weights are named by their keys below "objective."."""
-    return weight.replace(".", "_")
 
 
 def graph_reading_pairs(names: Mapping[str, float], recipe: LMRecipe) -> dict[str, tuple[Reading, Reading]]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
-from strata_core.corpus.generators.role_edits import BALANCED_BLOCK
+from strata_core.corpus.generators.role_edits import BALANCED_BLOCK, role_edit_example
 from strata_core.corpus.reading import Corpus
-from strata_core.corpus.role_edit_examples import (
-    EncodedRoleEdit,
-    RoleEdit,
-    RoleEditEncoder,
-    generated_role_edit,
-    treebank_role_edits,
-)
+from strata_core.corpus.role_edit import RoleEdit
+from strata_core.corpus.role_edit_examples import EncodedRoleEdit, RoleEditEncoder, treebank_role_edits
 from strata_core.corpus.structure_reading import StructureReader
 from strata_core.corpus.tokenizer import read_tokenizer
 from strata_core.errors import RecipeError
@@ -28,6 +25,7 @@ HELD_OUT = 16 * BALANCED_BLOCK
 _HELD_OUT_SEED = 0
 _LOOKED_AT_FOR_LENGTH = 4 * BALANCED_BLOCK
 _KEPT = 4096
+_KEPT_SETS = 2
 
 
 def role_edit_encoder(corpus: Corpus) -> RoleEditEncoder:
@@ -71,7 +69,7 @@ class RoleEdits:
 
 def generated_role_edits(seed: int, encoder: RoleEditEncoder, n_examples: int | None = None) -> RoleEdits:
     """The generator's examples under a seed."""
-    return RoleEdits(n_examples, lambda number: generated_role_edit(seed, number), encoder)
+    return RoleEdits(n_examples, lambda number: role_edit_example(seed, number), encoder)
 
 
 def split_role_edits(reader: StructureReader, encoder: RoleEditEncoder, max_length: int) -> RoleEdits:
@@ -146,10 +144,28 @@ def training_role_edits(corpus: Corpus, source: str, seed: int, max_length: int)
 def held_out_role_edits(corpus: Corpus, source: str, split: str, max_length: int) -> RoleEdits:
     """What a run is measured by: the same examples for every seed.
 
-    The generated ones are the same for every split; of a treebank they are the first HELD_OUT of the split.
+    The generated ones are the same for every split; of a treebank they are the first HELD_OUT of the split. The sets
+    asked for last are kept, for the next evaluation of a run.
     """
-    encoder = role_edit_encoder(corpus)
-    if source == "generated":
+    return _held_out(_HeldOut(corpus.path, corpus.digest, source, split, max_length, corpus))
+
+
+@dataclass(frozen=True)
+class _HeldOut:
+    """What tells held-out sets apart, and where one is read from; the corpus itself cannot be hashed."""
+
+    path: Path
+    digest: str
+    source: str
+    split: str
+    max_length: int
+    corpus: Corpus = field(compare=False)
+
+
+@lru_cache(_KEPT_SETS)
+def _held_out(asked: _HeldOut) -> RoleEdits:
+    encoder = role_edit_encoder(asked.corpus)
+    if asked.source == "generated":
         return generated_role_edits(derive_seed(_HELD_OUT_SEED, "role edits held out"), encoder, HELD_OUT)
-    edits = split_role_edits(corpus.structure(split), encoder, max_length)
+    edits = split_role_edits(asked.corpus.structure(asked.split), encoder, asked.max_length)
     return RoleEdits(min(edits.n_examples or 0, HELD_OUT), edits.read, encoder)

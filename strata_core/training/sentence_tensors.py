@@ -14,16 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strata_core.corpus.chart_items import CHART_SCHEMES
+from strata_core.corpus.gold_structure import gold_chart_items, gold_predicates, has_whole_tree
 from strata_core.corpus.labels import NO_LABEL
+from strata_core.corpus.role_edit_examples import last_tokens
+from strata_core.corpus.role_swap import CORE_ROLES
 from strata_core.corpus.structure_reading import SentenceArrays, StructureReader
 from strata_core.models.structure_heads import NONE_ROLE
 from strata_core.models.word_features import word_features
 from strata_core.models.word_states import Words, pack_words
 from strata_core.objectives.next_token import IGNORED
 from strata_core.training.task import Batch
-
-CORE_ROLES = ("ARG0", "ARG1")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def causal_tensors(sentences: Sequence[SentenceArrays], *, learn: bool) -> Batch
         tokens[row, :count] = sentence.tokens
         if learn:
             labels[row, : count - 1] = sentence.tokens[1:]
-        last[row, : len(sentence.heads)] = np.maximum(sentence.token_spans[:, 1] - 1, 0)
+        last[row, : len(sentence.heads)] = last_tokens(sentence.token_spans)
     return _tensors({"sentence_tokens": tokens, "sentence_labels": labels, "last_token": last})
 
 
@@ -111,33 +111,30 @@ def label_tensors(sentences: Sequence[SentenceArrays], chart_scheme: str | None,
         labels["heads"][row, words] = sentence.heads
         labels["relations"][row, words] = np.where(sentence.heads >= 0, sentence.relations, NO_LABEL)
         labels["node_types"][row, words] = sentence.upos
-        if chart_scheme and has_whole_tree(sentence):
-            labels["chart_items"][row, words] = CHART_SCHEMES[chart_scheme][1](sentence.heads.tolist())
+        if chart_scheme:
+            labels["chart_items"][row, words] = gold_chart_items(sentence, chart_scheme)
         if sentence.has_roles:
-            labels["predicate_labels"][row, words] = sentence.rolesets >= 0
+            found = gold_predicates(sentence) - 1
+            labels["predicate_labels"][row, words] = 0
+            labels["predicate_labels"][row, found] = 1
+            predicates += [(row, word) for word in found.tolist()]
             cells = role_cells(sentence)
-            predicates += [(row, word) for word in np.flatnonzero(sentence.rolesets >= 0).tolist()]
             padding = ((0, 0), (0, shape[1] - cells.shape[1]))
             roles.append(np.pad(cells, padding, constant_values=NO_LABEL))
-    found = np.array(predicates, dtype=np.int64).reshape(-1, 2)
     cells = np.concatenate([np.zeros((0, shape[1]), dtype=np.int64), *roles])
     lengths = np.array([len(sentence.heads) for sentence in sentences])
     real = np.arange(shape[1])[None, :] < lengths[:, None]
-    return _tensors({**labels, "predicates": found, "roles": cells, "real": real})
+    pairs = np.array(predicates, dtype=np.int64).reshape(-1, 2)
+    return _tensors({**labels, "predicates": pairs, "roles": cells, "real": real})
 
 
 def role_cells(sentence: SentenceArrays) -> np.ndarray:
     """The class of every (predicate, word) pair, int64 [predicates, W]; of a pair's several roles the last counts."""
-    words = np.flatnonzero(sentence.rolesets >= 0) + 1
+    words = gold_predicates(sentence)
     cells = np.full((len(words), len(sentence.heads)), NONE_ROLE, dtype=np.int64)
     rows = np.searchsorted(words, sentence.arguments[:, 0])
     cells[rows, sentence.arguments[:, 1] - 1] = sentence.arguments[:, 2] + 1
     return cells
-
-
-def has_whole_tree(sentence: SentenceArrays) -> bool:
-    """Whether every word has a head."""
-    return bool((sentence.heads >= 0).all())
 
 
 def label_counts(sentence: SentenceArrays, *, none_weight: float, core_roles: Sequence[int]) -> dict[str, float]:
@@ -154,7 +151,7 @@ def label_counts(sentence: SentenceArrays, *, none_weight: float, core_roles: Se
         "ud_arc": int(headed.sum()),
         "ud_relation": int((headed & (sentence.relations >= 0)).sum()),
         "node_type": int((sentence.upos >= 0).sum()),
-        "chart_type": words if headed.all() else 0,
+        "chart_type": words if has_whole_tree(sentence) else 0,
         "srl_predicate": 0,
         "srl_role": 0.0,
         "srl_core_role": 0,

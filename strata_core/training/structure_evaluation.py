@@ -12,15 +12,10 @@ import numpy as np
 import torch
 
 from strata_core.corpus.chart_items import CHART_SCHEMES
+from strata_core.corpus.gold_structure import gold_chart_items, gold_predicates
 from strata_core.corpus.structure_reading import SentenceArrays, StructureReader
 from strata_core.evaluation.confusion import confusion_matrix, largest_confusions
-from strata_core.evaluation.structure_scores import (
-    PredictedStructure,
-    StructureCounts,
-    count_structure,
-    gold_chart_items,
-    gold_predicates,
-)
+from strata_core.evaluation.structure_scores import PredictedStructure, StructureCounts, count_structure
 from strata_core.models.structure_heads import NONE_ROLE
 from strata_core.training.sentence_tensors import role_cells
 from strata_core.training.task import EvaluationContext, EvaluationStopped

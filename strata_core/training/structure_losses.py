@@ -11,18 +11,17 @@ from torch import Tensor
 
 from strata_core.models.structure_heads import NONE_ROLE, StructureHeads
 from strata_core.objectives.structure import class_loss, core_role_loss, predicate_loss, role_loss
+from strata_core.recipes.lm import STRUCTURE_WEIGHTS
 from strata_core.training.task import Batch
 
-LOSS_OF_WEIGHT = {
-    "ud.arc": "ud_arc",
-    "ud.relation": "ud_relation",
-    "ud.node_type": "node_type",
-    "srl.predicate": "srl_predicate",
-    "srl.role": "srl_role",
-    "srl.core_role": "srl_core_role",
-    "chart.type": "chart_type",
-}
-"""For each weight of a recipe, below "objective.", the name of its loss."""
+
+def loss_name(weight: str) -> str:
+    """The name of a weight's loss; weights are named by their keys below "objective."."""
+    return "node_type" if weight == "ud.node_type" else weight.replace(".", "_")
+
+
+LOSS_OF_WEIGHT = {weight: loss_name(weight) for weight in STRUCTURE_WEIGHTS}
+"""For each weight of STRUCTURE_WEIGHTS the name of its loss."""
 
 WORD_LOSSES = frozenset(
     ("ud_arc", "ud_relation", "node_type", "srl_predicate", "srl_role", "srl_core_role", "graph_object_aux")

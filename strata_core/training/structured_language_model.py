@@ -8,7 +8,7 @@ trained parameter in each of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from strata_core.corpus.chart_items import CHART_SCHEMES
 from strata_core.corpus.reading import Corpus
 from strata_core.corpus.structure_reading import SentenceArrays, StructureReader
+from strata_core.errors import RecipeError
 from strata_core.evaluation.structure_scores import PredictedStructure, StructureCounts, predict_structure
 from strata_core.models import StructuredConfig, StructuredLanguageModel, initialise
 from strata_core.models.graph_object_memory import GraphObjectMemoryConfig
@@ -28,13 +29,13 @@ from strata_core.models.word_states import states_at
 from strata_core.objectives.next_token import next_token_loss
 from strata_core.objectives.structure import class_loss
 from strata_core.recipes.lm import STRUCTURE_WEIGHTS, LMRecipe
-from strata_core.training.annotated_sentences import AnnotatedSentences, SentencePart, usable_sentences
+from strata_core.training.annotated_sentences import AnnotatedSentences, SentencePart, padded_lengths, usable_sentences
 from strata_core.training.graph_object_batches import slot_type_labels
 from strata_core.training.intervention_evaluation import report_interventions
 from strata_core.training.language_model import LanguageModelTask
 from strata_core.training.role_edit_evaluation import measure_role_edits, report_role_edits
 from strata_core.training.role_edit_losses import RoleEditObjectives
-from strata_core.training.role_edit_source import RoleEdits, training_role_edits
+from strata_core.training.role_edit_source import RoleEdits, held_out_role_edits, training_role_edits
 from strata_core.training.sentence_batches import SentenceBatches
 from strata_core.training.sentence_tensors import words_of
 from strata_core.training.structure_evaluation import Confusions, count_split, majority_baselines, predicates_of
@@ -114,6 +115,17 @@ class StructuredTask:
         if self._sentences is not None:
             self._sentences.check()
         self._role_edits.check()
+        if self._recipe.evaluation.every and self._recipe.evaluation.metric == "role_edit_direction":
+            self._check_held_out_role_edits()
+
+    def _check_held_out_role_edits(self) -> None:
+        source, longest = self._recipe.objective.role_edit.source, self._recipe.model.max_seq_len
+        if held_out_role_edits(self._corpus, source, "val", longest).n_examples == 0:
+            raise RecipeError(
+                f"evaluation.metric is 'role_edit_direction', but none of the {len(self._corpus.structure('val')):,} "
+                f"annotated validation sentences of {self._corpus.path} makes a role edit of at most {longest} tokens",
+                hint='set objective.role_edit.source = "generated", another evaluation.metric, or evaluation.every = 0',
+            )
 
     def build_model(self) -> StructuredLanguageModel:
         """The model with its first weights, on the default device; what no objective reaches is frozen."""
@@ -132,7 +144,7 @@ class StructuredTask:
         losses = self.loss_weights.keys()
         readers = {
             f"{GRAPH_OBJECT_PREFIX}type_head.": "graph_object_aux" in losses,
-            GRAPH_OBJECT_PREFIX: self._sentences is not None or self._role_edits.reads_graphs,
+            GRAPH_OBJECT_PREFIX: self._graphs_are_read or self._role_edits.reads_graphs,
             "words.": self._sentences is not None and self._sentences.needs.full,
             "output.": "lm" in losses,
             "heads.arcs.": "ud_arc" in losses,
@@ -143,6 +155,13 @@ class StructuredTask:
             "heads.chart_items.": "chart_type" in losses,
         }
         return tuple(prefix for prefix, reached in readers.items() if not reached)
+
+    @property
+    def _graphs_are_read(self) -> bool:
+        """Whether a pass over annotated sentences reads anything of their graphs."""
+        if self._sentences is None or self._recipe.model.graph_object_memory.intervention == "none":
+            return False
+        return self._sentences.needs.causal or self._sentences.needs.full
 
     def _model_config(self) -> StructuredConfig:
         model, labels = self._recipe.model, self._labels()
@@ -178,13 +197,15 @@ class StructuredTask:
         return self._plan_of(step, sentences, self._role_edits.plan(step))
 
     def worst_step(self) -> StepPlan:
-        """A step of the longest sentences and role edits, its costliest micro-batch in each place."""
+        """Micro-batches of the costliest sentences, each with the largest share of the longest role edits."""
         if self._sentences is None:
-            return self._plan_of(0, None, self._role_edits.worst())
-        sentences = self._sentences
-        plan = self._plan_of(0, sentences.costliest(), self._role_edits.worst())
-        worst = max(plan.micro_batches, key=lambda part: sentences.cost(part.sentences))
-        return StepPlan([worst] * len(plan.micro_batches), plan.counts, plan.samples, plan.tokens)
+            plan = self._plan_of(0, None, self._role_edits.worst())
+            worst = plan.micro_batches[0]
+        else:
+            numbers = self._sentences.costliest(self._n_micro_batches)
+            plan = self._plan_of(0, np.tile(numbers, self._n_micro_batches), self._role_edits.worst())
+            worst = replace(plan.micro_batches[0], sentences=SentencePart(numbers, True))
+        return StepPlan([worst] * self._n_micro_batches, plan.counts, plan.samples, plan.tokens)
 
     def _plan_of(self, step: int, numbers: np.ndarray | None, role_edits: np.ndarray) -> StepPlan:
         windows: Sequence[np.ndarray] = [np.zeros(0, dtype=np.int64)] * self._n_micro_batches
@@ -345,7 +366,8 @@ class StructuredTask:
         if len(usable) == 0:
             return []
         size = max(self._recipe.batch.sentences // self._n_micro_batches, 1)
-        batches = SentenceBatches(reader.word_counts, usable, sentences_per_batch=size, seed=self._recipe.run.seed)
+        lengths = padded_lengths(reader, causal=self._sentences is not None and self._sentences.needs.causal)
+        batches = SentenceBatches(lengths, usable, sentences_per_batch=size, seed=self._recipe.run.seed)
         return [batches.batch(number) for number in range(batches.n_batches)]
 
     def config(self) -> dict[str, Any]:

@@ -11,48 +11,16 @@ order of mention nor the question tells the answer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from strata_core.corpus.generators import lexicon
 from strata_core.corpus.generators.draw import Draw
 from strata_core.corpus.generators.tree_building import Frame, Node, Phrase, below, build_sentence
 from strata_core.corpus.generators.treebank import GENERATOR_VERSION
-from strata_core.corpus.sentence import Sentence
+from strata_core.corpus.role_edit import Probe, RoleEdit
 
 BALANCED_BLOCK = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """A sentence cut off before its answer: `words`, then `answer` is right under the roles as they are.
-
-    `other` is the participant of the same event that is wrong now. Under an edit of that event the two change places.
-    """
-
-    words: tuple[str, ...]
-    answer: str
-    other: str
-
-
-@dataclass(frozen=True, slots=True)
-class RoleEditExample:
-    """A context with two predicates, and what an edit of one of them must and must not change.
-
-    Attributes:
-        context: the sentence, with its tree and two predicates that each have an ARG0 and an ARG1.
-        edited: index in context.predicates of the one to swap (role_swap.swap_core_roles); the other one serves for the
-            placebo edit of the same size.
-        probe: about the edited predicate; its right answer turns from `answer` to `other`.
-        unrelated: about the other predicate; its right answer stays.
-    """
-
-    context: Sentence
-    edited: int
-    probe: Probe
-    unrelated: Probe
-
-
-def role_edit_example(seed: int, index: int) -> RoleEditExample:
+def role_edit_example(seed: int, index: int) -> RoleEdit:
     """Example number `index` of the set that `seed` names."""
     draw = Draw(seed, "role edits", index)
     cell = index % BALANCED_BLOCK
@@ -69,9 +37,10 @@ def role_edit_example(seed: int, index: int) -> RoleEditExample:
     nodes = clauses[0].nodes + joined + below(clauses[0].head, "conj", clauses[1])
     nodes += below(clauses[0].head, "punct", Node(".", "PUNCT"))
     probes = [_probe(events[side][1], pairs[side], acts_first[side], asks[side]) for side in range(2)]
-    return RoleEditExample(
+    return RoleEdit(
         context=build_sentence(nodes, frames, f"role-edit-{GENERATOR_VERSION}-{seed}-{index}"),
         edited=int(edited),
+        other=1 - int(edited),
         probe=probes[int(edited)],
         unrelated=probes[1 - int(edited)],
     )

@@ -198,9 +198,7 @@ def test_the_text_key_can_be_another(tmp_path: Path, byte_settings: PreparationS
     ("size", "ids", "dtype"),
     [(70_000, [69_999, 65_536, 65_535, 1, 70_000], "uint32"), (65_535, [65_534, 1, 65_535], "uint16")],
 )
-def test_ids_are_stored_in_a_type_that_holds_the_largest(
-    tmp_path: Path, size: int, ids: list[int], dtype: str
-) -> None:
+def test_ids_are_stored_in_a_type_that_holds_the_largest(tmp_path: Path, size: int, ids: list[int], dtype: str) -> None:
     (tmp_path / "words.json").write_text(json.dumps(word_tokenizer_json(size)))
     (tmp_path / "in.txt").write_text(" ".join(f"w{number}" for number in ids[:-1]))
     settings = PreparationSettings(tokenizer=tmp_path / "words.json", val_fraction=0, workers=1)

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 
 from strata_core.corpus.generators.role_edits import role_edit_example
-from strata_core.corpus.role_edit_examples import (
-    RoleEditEncoder,
-    generated_role_edit,
-    last_tokens,
-    treebank_role_edits,
-)
+from strata_core.corpus.role_edit_examples import RoleEditEncoder, last_tokens, treebank_role_edits
 from strata_core.corpus.sentence import Argument, Predicate, Sentence
 from strata_core.errors import DataError
 
@@ -53,15 +48,14 @@ FLAT = (2, 0, 4, 2, 4, 4, 2)
 SINGLE = Predicate(2, "say.01", (Argument("ARG0", 1), Argument("ARG1", 7)))
 
 
-def test_a_generated_example_keeps_what_the_generator_made():
-    made, edit = role_edit_example(5, 9), generated_role_edit(5, 9)
-    assert (edit.context, edit.edited, edit.probe, edit.unrelated) == (
-        made.context,
-        made.edited,
-        made.probe,
-        made.unrelated,
-    )
-    assert {edit.edited, edit.other} == {0, 1}
+def test_a_generated_example_edits_one_of_its_predicates_and_asks_about_the_other_too():
+    for edit in (role_edit_example(5, index) for index in range(32)):
+        assert {edit.edited, edit.other} == {0, 1}
+        people = [
+            {edit.context.forms[argument.head - 1] for argument in edit.context.predicates[which].arguments}
+            for which in (edit.edited, edit.other)
+        ]
+        assert people == [{probe.answer, probe.other} for probe in (edit.probe, edit.unrelated)]
 
 
 def test_a_predicate_with_single_words_gives_two_questions_of_the_sentences_own_words():
@@ -117,8 +111,8 @@ def test_graphs_stand_at_last_tokens_in_one_order_and_differ_in_the_swapped_type
 
 
 def test_pieces_of_text_join_by_single_spaces():
-    encoded = RoleEditEncoder(by_character, ROLES).encode(generated_role_edit(2, 4))
-    edit = generated_role_edit(2, 4)
+    encoded = RoleEditEncoder(by_character, ROLES).encode(role_edit_example(2, 4))
+    edit = role_edit_example(2, 4)
     whole = spelt(np.concatenate((encoded.context, encoded.probe.question, encoded.probe.answer)))
     assert whole.endswith(". " + " ".join((*edit.probe.words, edit.probe.answer)))
     assert encoded.length == max(
@@ -131,7 +125,7 @@ def test_pieces_of_text_join_by_single_spaces():
 
 def test_no_generated_example_is_longer_than_the_bound():
     encoder = RoleEditEncoder(by_character, ROLES)
-    lengths = [encoder.encode(generated_role_edit(6, index)).length for index in range(300)]
+    lengths = [encoder.encode(role_edit_example(6, index)).length for index in range(300)]
     assert max(lengths) <= encoder.longest_generated() <= max(lengths) + 40
 
 

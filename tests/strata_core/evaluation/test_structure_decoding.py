@@ -27,9 +27,7 @@ def test_trees_are_the_best_of_all_and_relations_those_of_their_arcs():
     trees = decode_trees(heads, states, REAL)
     for row, length in enumerate((4, 2)):
         candidates = [
-            candidate
-            for candidate in itertools.product(range(length + 1), repeat=length)
-            if not tree_faults(candidate)
+            candidate for candidate in itertools.product(range(length + 1), repeat=length) if not tree_faults(candidate)
         ]
         best = max(candidates, key=lambda tree: sum(scores[row, word, head].item() for word, head in enumerate(tree)))
         assert trees[row].heads.tolist() == list(best)

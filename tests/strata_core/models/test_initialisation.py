@@ -8,9 +8,7 @@ from torch import nn
 
 from strata_core.models import LanguageModel, TransformerConfig, initialise
 
-CONFIG = TransformerConfig(
-    vocab_size=512, d_model=128, n_layers=3, n_heads=4, n_kv_heads=2, d_ff=256, max_seq_len=8
-)
+CONFIG = TransformerConfig(vocab_size=512, d_model=128, n_layers=3, n_heads=4, n_kv_heads=2, d_ff=256, max_seq_len=8)
 
 
 def initialised(seed: int = 1, config: TransformerConfig = CONFIG) -> LanguageModel:

@@ -142,9 +142,9 @@ def test_the_override_scope_decides_about_predicate_scores():
     plain = memory(states, causal(4))[1].predicate_BL
     cells = [RoleCell(0, 2, 1, 2), RoleCell(0, 2, 3, 1)]
     scores = {
-        scope: memory(
-            states, causal(4), override_roles(cells, rows=1, length=4, bias_value=4.0, scope=scope)
-        )[1].predicate_BL
+        scope: memory(states, causal(4), override_roles(cells, rows=1, length=4, bias_value=4.0, scope=scope))[
+            1
+        ].predicate_BL
         for scope in ("legacy", "role_only")
     }
     assert torch.equal(scores["role_only"], plain)

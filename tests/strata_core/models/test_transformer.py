@@ -115,9 +115,7 @@ def test_padding_before_the_text_changes_nothing_once_positions_are_relative(cau
     padded = torch.cat([torch.full((1, 4), 9), row], dim=1)
     real = torch.arange(9)[None, :] >= 4
     states = model(padded, attention=plan_attention(causal=causal, real_BL=real))
-    torch.testing.assert_close(
-        states[:, 4:], model(row, attention=plan_attention(causal=causal)), rtol=0, atol=1e-5
-    )
+    torch.testing.assert_close(states[:, 4:], model(row, attention=plan_attention(causal=causal)), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("causal", [True, False])

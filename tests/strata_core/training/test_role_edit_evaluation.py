@@ -8,8 +8,15 @@ import torch
 
 from strata_core.models.readback import graph_object_alone
 from strata_core.models.structured_language_model import MemoryInput
+from strata_core.training import role_edit_source
 from strata_core.training.role_edit_batches import Reading, graph_slots, pack_probes
-from strata_core.training.role_edit_evaluation import LEARNED, answer_role_edits, report_role_edits, role_edit_arms
+from strata_core.training.role_edit_evaluation import (
+    LEARNED,
+    answer_role_edits,
+    measure_role_edits,
+    report_role_edits,
+    role_edit_arms,
+)
 from strata_core.training.role_edit_source import held_out_role_edits
 from strata_core.training.task import EvaluationStopped
 from tests.strata_core.training.role_edit_corpus import make_role_edit_corpus
@@ -97,3 +104,25 @@ def test_a_split_without_examples_has_no_table(treebank, model):
     assert [row["examples"] for row in table["role_edits"]] == [4] * 4
     short = recipe.model_copy(update={"model": recipe.model.model_copy(update={"max_seq_len": 5})})
     assert report_role_edits(model, short, treebank, "val", context()) == {}
+
+
+def test_held_out_edits_are_found_once_however_often_a_run_is_evaluated(treebank, model, monkeypatch):
+    read = []
+    original = role_edit_source.split_role_edits
+
+    def noted(*given):
+        read.append(given)
+        return original(*given)
+
+    monkeypatch.setattr(role_edit_source, "split_role_edits", noted)
+    # A length of its own, so that no other test has asked for the set before.
+    recipe = small_recipe(treebank, *EVERYTHING, "objective.role_edit.source='treebank'", "model.max_seq_len=259")
+    first, second = (measure_role_edits(model, recipe, treebank, context()) for _ in range(2))
+    assert first == second and len(read) == 1
+
+
+def test_each_split_and_each_source_has_held_out_edits_of_its_own(treebank):
+    val, train = (held_out_role_edits(treebank, "treebank", split, 256) for split in ("val", "train"))
+    assert (val.n_examples, train.n_examples) == (4, 16)
+    assert held_out_role_edits(treebank, "treebank", "val", 5).n_examples == 0
+    assert held_out_role_edits(treebank, "generated", "val", 256).n_examples == 512

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from strata_core.training.sentence_batches import SentenceBatches, cut_by_words
+from strata_core.training.sentence_batches import SentenceBatches, cut_by_length
 
 LENGTHS = np.random.default_rng(0).geometric(1 / 14, 500)
 
@@ -64,11 +64,11 @@ def test_the_costliest_batch_has_the_longest_sentence():
 
 def test_parts_of_a_batch_keep_its_order_and_share_its_words():
     lengths = np.array([1, 2, 3, 4, 5, 6, 7, 8])
-    parts = cut_by_words(np.arange(8), lengths, 2)
+    parts = cut_by_length(np.arange(8), lengths, 2)
     assert [part.tolist() for part in parts] == [[0, 1, 2, 3, 4, 5], [6, 7]]
     assert [lengths[part].sum() for part in parts] == [21, 15]
 
 
 def test_fewer_sentences_than_parts_leave_parts_empty():
-    parts = cut_by_words(np.array([4]), np.array([0, 0, 0, 0, 9]), 3)
+    parts = cut_by_length(np.array([4]), np.array([0, 0, 0, 0, 9]), 3)
     assert [part.tolist() for part in parts] == [[4], [], []]

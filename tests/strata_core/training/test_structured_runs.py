@@ -8,9 +8,12 @@ import pytest
 import torch
 
 from strata_core.errors import DataError, RecipeError
+from strata_core.models.structured_language_model import GRAPH_OBJECT_PREFIX
 from strata_core.recipes import load_recipe
 from strata_core.training.checkpoint import load_checkpoint
 from strata_core.training.launch import resume_run, train
+from tests.strata_core.training.role_edit_corpus import make_role_edit_corpus
+from tests.strata_core.training.test_role_edit_losses import EVERYTHING
 from tests.strata_core.training.treebank_corpus import ALL_WEIGHTS, make_corpus, small_recipe
 
 MIXED = (
@@ -101,6 +104,18 @@ def test_a_pure_language_model_is_gone_on_from(treebank, tmp_path):
     assert again.keys() == pure.keys()
 
 
+def test_a_controller_changes_the_graph_object_memory_of_the_run_it_starts_from_and_nothing_else(tmp_path):
+    corpus = make_role_edit_corpus(tmp_path)
+    settings = *ALL_WEIGHTS, *EVERYTHING, "run.max_steps=3"
+    train(small_recipe(corpus, *settings), tmp_path / "taught", device="cpu")
+    start = "model.graph_object_memory.train_alone=true", f"run.warm_start={str(tmp_path / 'taught')!r}"
+    train(small_recipe(corpus, *settings, *start), tmp_path / "controller", device="cpu")
+    before, after = weights(tmp_path / "taught", 3), weights(tmp_path / "controller", 3)
+    assert before.keys() == after.keys()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {name for name in before if name.startswith(GRAPH_OBJECT_PREFIX)}
+
+
 def test_a_warm_start_with_other_labels_is_refused_with_the_numbers(undisturbed, treebank, tmp_path):
     other = make_corpus(tmp_path / "other", roles=False)
     settings = [setting for setting in MIXED if "srl" not in setting]
@@ -131,3 +146,14 @@ def test_a_synthetic_twin_learns_its_structure(name, metrics, tmp_path):
     train(load_recipe(f"lm/synthetic/{name}"), tmp_path / "run", device="cpu")
     best = records(tmp_path / "run", "evaluations.jsonl")[-1]
     assert all(best[metric] >= 0.99 for metric in metrics), best
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "controls"), [("graph-object", ("untyped", "random")), ("role-edit", ())])
+def test_a_synthetic_twin_learns_to_follow_role_edits_and_its_controls_stay_at_chance(name, controls, tmp_path):
+    train(load_recipe(f"lm/synthetic/{name}"), tmp_path / "run", device="cpu")
+    last = records(tmp_path / "run", "evaluations.jsonl")[-1]
+    assert last["role_edit_direction"] >= 0.95 and last["role_edit_stability"] >= 0.95, last
+    # Three standard errors of a fair coin thrown once for each of the 128 examples that an evaluation asks.
+    for control in controls:
+        assert last[f"role_edit_direction_{control}"] == pytest.approx(0.5, abs=3 * 0.5 / 128**0.5), last
