@@ -111,7 +111,7 @@ def model_and_optimizer_timed(inside: dict[str, float]) -> Iterator[None]:
     """Adds to `inside["seconds"]` what forward, backward and the optimizer's step take."""
     import torch
 
-    from strata_core.training.language_model import LanguageModelTask
+    from strata_core.training.tasks.language_model import LanguageModelTask
 
     def timed(function: Any) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -141,7 +141,7 @@ def train_by_hand(recipe: Any, row: str) -> dict[str, Any]:
     from strata_core.corpus.samples import sample_corpus
     from strata_core.observer import SILENT
     from strata_core.training.allocator import keep_freed_memory
-    from strata_core.training.language_model import LanguageModelTask
+    from strata_core.training.tasks.language_model import LanguageModelTask
 
     if row == "bare loop, allocator":
         keep_freed_memory()

@@ -149,9 +149,9 @@ def _measure_tensors(name: str) -> dict[str, int]:
     from strata_core.memory_fit.prediction import predict_memory
     from strata_core.observer import SILENT
     from strata_core.training.distributed import ALONE
-    from strata_core.training.language_model import LanguageModelTask
     from strata_core.training.precision import Precision
     from strata_core.training.step import TrainingStep
+    from strata_core.training.tasks.language_model import LanguageModelTask
 
     recipe = _recipe(name)
     vocab_size = recipe.corpus.sample_vocab_size

@@ -27,8 +27,8 @@ from tokenizers import Tokenizer
 from strata_core.corpus.generators.agreement import agreement_pair
 from strata_core.objectives.next_token import next_token_nats
 from strata_core.recipes import load_recipe
-from strata_core.training.kinds import make_task, open_data
 from strata_core.training.launch import train
+from strata_core.training.tasks.kinds import make_task, open_data
 from strata_core.training.trained import find_trained
 
 MODEL = (

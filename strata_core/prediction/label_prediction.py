@@ -17,8 +17,8 @@ from strata_core.corpus.graph_names import GraphNames
 from strata_core.errors import DataError, first_problems
 from strata_core.evaluation.voting import vote
 from strata_core.models.path_composition import PathComposition
-from strata_core.training.kinship_batches import fixed_priorities, lay_out_paths
-from strata_core.training.simple_paths import simple_paths
+from strata_core.training.tasks.kinship.batches import fixed_priorities, lay_out_paths
+from strata_core.training.tasks.kinship.simple_paths import simple_paths
 from strata_core.training.trained import Trained
 
 RANKED_LABELS = 10

@@ -12,7 +12,7 @@ from strata_core.corpus.graph_batch import GraphBatch
 from strata_core.corpus.graph_example import NUMBER_MODES, Edge, Mode, Status
 from strata_core.models.graph_reasoner import GraphReasoner, Selection
 from strata_core.models.reasoning_batch import ReasoningBatch
-from strata_core.training.reasoning_batches import reasoning_arrays
+from strata_core.training.tasks.reasoning.batches import reasoning_arrays
 
 _SHARE_OF_BEST = 0.5
 """A node is an answer where it is at least so likely, compared with the likeliest: training makes all answers alike."""

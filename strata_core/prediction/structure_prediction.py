@@ -23,7 +23,7 @@ from strata_core.evaluation.structure_scores import PredictedStructure, predict_
 from strata_core.models.structure_heads import NONE_ROLE
 from strata_core.models.structured_language_model import StructuredLanguageModel
 from strata_core.models.word_states import states_at
-from strata_core.training.sentence_tensors import causal_tensors, label_tensors, word_tensors, words_of
+from strata_core.training.tasks.structure.sentence_tensors import causal_tensors, label_tensors, word_tensors, words_of
 from strata_core.training.trained import Trained
 
 PREDICATE_MARK = "Y"

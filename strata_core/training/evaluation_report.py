@@ -13,10 +13,10 @@ from strata_core.errors import UsageError
 from strata_core.observer import SILENT, Observer
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.distributed import ALONE, choose_device
-from strata_core.training.kinds import make_task, open_data
 from strata_core.training.precision import choose_precision
 from strata_core.training.rebuilt_recipe import rebuilt_recipe
 from strata_core.training.task import EvaluationContext, Task
+from strata_core.training.tasks.kinds import make_task, open_data
 from strata_core.training.trained import BEST_OR_LATEST, Trained, config_differences, find_trained
 
 

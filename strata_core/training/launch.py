@@ -32,7 +32,6 @@ from strata_core.training.checkpoint import (
 from strata_core.training.checkpoint.folders import named_checkpoint
 from strata_core.training.distributed import Ranks, choose_device, joined_ranks
 from strata_core.training.engine import FINISHED, PREEMPTED, Engine
-from strata_core.training.kinds import make_task, open_data
 from strata_core.training.memory import peak_bytes
 from strata_core.training.optimizer import trainable_parameters
 from strata_core.training.precision import choose_precision
@@ -40,6 +39,7 @@ from strata_core.training.progress import TrainerState
 from strata_core.training.record import environment_record, model_record, precision_record
 from strata_core.training.run_folder import RunFolder
 from strata_core.training.stop import StopRequests
+from strata_core.training.tasks.kinds import make_task, open_data
 from strata_core.training.warm_start import load_weights
 
 ALREADY_FINISHED = "already finished"

@@ -13,7 +13,7 @@ from strata_core.recipes.graph import GraphModelTable
 from strata_core.recipes.kinds import recipe_model
 from strata_core.recipes.lm import STRUCTURE_WEIGHTS
 from strata_core.recipes.tables import TrainingRecipe
-from strata_core.training.structure_losses import LOSS_OF_WEIGHT
+from strata_core.training.tasks.structure.losses import LOSS_OF_WEIGHT
 
 _FROM_THE_CORPUS = ("vocab_size", "n_relations", "n_node_types", "n_roles", "n_chart_items")
 

@@ -14,7 +14,12 @@ from strata_core.corpus.preparation_settings import PreparationSettings
 from strata_core.corpus.reading import open_corpus
 from strata_core.training.launch import train
 from tests.drills.forking import differences, in_ranks, records_without_timing
-from tests.strata_core.training.treebank_corpus import ALL_WEIGHTS, small_recipe, small_task, write_treebank
+from tests.strata_core.training.tasks.structure.treebank_corpus import (
+    ALL_WEIGHTS,
+    small_recipe,
+    small_task,
+    write_treebank,
+)
 
 STEPS = 8
 SETTINGS = (

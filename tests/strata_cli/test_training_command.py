@@ -6,7 +6,7 @@ import pytest
 
 from strata_cli import main
 from strata_core.recipes import load_recipe
-from strata_core.training.kinds import make_task, open_data
+from strata_core.training.tasks.kinds import make_task, open_data
 from tests.strata_core.corpus.test_clutrr import CHAIN
 from tests.strata_core.corpus.test_graph_jsonl_preparation import KIN, changed, write
 from tests.strata_core.corpus.test_triples import NAMED, folder_of

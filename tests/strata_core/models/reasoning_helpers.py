@@ -15,7 +15,7 @@ from strata_core.corpus.graph_writing import write_examples
 from strata_core.models import initialise
 from strata_core.models.graph_reasoner import GraphReasoner, ReasonerConfig
 from strata_core.models.reasoning_batch import ReasoningBatch
-from strata_core.training.reasoning_batches import Drawn, reasoning_arrays
+from strata_core.training.tasks.reasoning.batches import Drawn, reasoning_arrays
 
 NAMES = GraphNames(relations=("a", "b", "c", "d"), node_types=("x", "y"))
 

@@ -9,7 +9,7 @@ from strata_core.corpus.generators.reasoning import ReasoningSettings
 from strata_core.corpus.graph_preparation import prepare_reasoning_corpus
 from strata_core.recipes import load_recipe
 from strata_core.training.launch import train
-from tests.strata_core.training.treebank_corpus import ALL_WEIGHTS, make_corpus, small_recipe
+from tests.strata_core.training.tasks.structure.treebank_corpus import ALL_WEIGHTS, make_corpus, small_recipe
 
 torch.set_num_threads(1)
 

@@ -11,11 +11,11 @@ import torch
 from strata_core.corpus.reading import open_corpus
 from strata_core.errors import DataError, DivergedError, PlaceTakenError, RecipeError, UsageError
 from strata_core.manifest import Manifest, verify
-from strata_core.training import language_model
 from strata_core.training.checkpoint import load_checkpoint
 from strata_core.training.launch import resume_run, train
 from strata_core.training.run_folder import RunFolder
 from strata_core.training.stop import StopRequests
+from strata_core.training.tasks import language_model
 from tests.drills.forking import differences, records_without_timing
 from tests.strata_core.training.conftest import made_up_documents, write_byte_corpus
 

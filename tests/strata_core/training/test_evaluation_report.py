@@ -13,8 +13,8 @@ from strata_core.errors import UsageError
 from strata_core.training.evaluation_report import evaluate_trained
 from strata_core.training.launch import train
 from tests.strata_core.training.conftest import TINY, made_up_documents, write_byte_corpus
-from tests.strata_core.training.numpy_language_model import NumpyLanguageModel
-from tests.strata_core.training.treebank_corpus import ALL_WEIGHTS, make_corpus, small_recipe
+from tests.strata_core.training.tasks.numpy_language_model import NumpyLanguageModel
+from tests.strata_core.training.tasks.structure.treebank_corpus import ALL_WEIGHTS, make_corpus, small_recipe
 
 torch.set_num_threads(1)
 

@@ -14,11 +14,11 @@ from safetensors.torch import load_file, save_file
 from strata_core.errors import DataError, UsageError
 from strata_core.manifest import Manifest, hash_file, hash_files, verify
 from strata_core.observer import Observer
-from strata_core.training import language_model
 from strata_core.training.launch import resume_run, train
 from strata_core.training.replay import ROUNDING_TOLERANCE, replay
 from strata_core.training.run_folder import RunFolder
 from strata_core.training.stop import StopRequests
+from strata_core.training.tasks import language_model
 from tests.drills.forking import records_without_timing
 
 CADENCE = ("checkpoint.every=4", "checkpoint.keep_last=20", "evaluation.every=5", "batch.num_workers=0")

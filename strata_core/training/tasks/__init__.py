@@ -1,0 +1,1 @@
+"""What a kind of model supplies to the engine."""

@@ -1,0 +1,1 @@
+"""The label that relates two nodes, from the paths between them."""

@@ -1,0 +1,1 @@
+"""Queries over many small graphs."""

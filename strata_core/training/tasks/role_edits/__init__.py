@@ -1,0 +1,1 @@
+"""Role edits: examples, their losses, and what is measured of them."""

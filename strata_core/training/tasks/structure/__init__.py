@@ -1,0 +1,1 @@
+"""The language model that is supervised by linguistic structure."""
