@@ -166,7 +166,7 @@ def _measure_tensors(name: str) -> dict[str, int]:
         for number in range(2):
             step_plan = task.plan(number)
             batches = _fetched(task, step_plan.micro_batches, tracker)
-            step.update(step.accumulate(step_plan, batches, number).sum(dim=0), 1e-3)
+            step.update(step.accumulate(step_plan, batches, number).sum(dim=0), 1e-3, number)
     measured = tracker.get_tracker_snapshot("peak")[device]["Total"]
     return {"predicted": plan.allocator_peak_bytes, "measured": measured}
 

@@ -16,7 +16,7 @@ _SETTINGS_KEYS = ("config", "settings", "args", "hyper_parameters", "hparams", "
 _VERSION_KEY = re.compile(r"(^|[_.-])version$")
 _STATE_NAMES = frozenset(
     {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "exp_inf", "exp_avg_slow", "exp_avg_diff", "momentum_buffer", "step"}
-    | {"square_avg", "grad_avg", "acc_delta", "sum", "prev", "step_size", "mu_product", "mu", "eta", "ax"}
+    | {"square_avg", "grad_avg", "acc_delta", "sum", "prev", "step_size", "mu_product", "mu", "eta", "ax", "iterate"}
 )
 _MOST_SETTINGS = 200
 

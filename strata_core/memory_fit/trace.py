@@ -132,8 +132,8 @@ class _TracedRun:
         self._step = TrainingStep(self._task, model, recipe, self._device, ALONE, self._precision)
         for parameter in self._step.parameters.values():
             parameter.grad = torch.zeros_like(parameter)
-        self._step.update(torch.zeros(len(self._task.loss_weights), device=self._device), rate=0.0)
-        state = optimizer_state(self._step.optimizer, self._step.parameters)
+        self._step.update(torch.zeros(len(self._task.loss_weights), device=self._device), rate=0.0, step=0)
+        state = optimizer_state(self._step.optimizer, self._step.parameters) | self._step.average.averages()
         self._timeline.label(state.values(), "optimizer")
         self._gradients = GradientMemory(
             self._step.parameters,
@@ -142,7 +142,8 @@ class _TracedRun:
             world_size=self._world_size,
             exact=self._recipe.distributed.exact_reduction,
         )
-        return expected_checkpoint_bytes(model_tensors(model), self._step.parameters)
+        averaged = self._recipe.optimizer.average_decay > 0
+        return expected_checkpoint_bytes(model_tensors(model), self._step.parameters, averaged=averaged)
 
     def train(self, plan: StepPlan, batch: Batch) -> None:
         """The last micro-batch of a step, and the update."""
@@ -151,7 +152,7 @@ class _TracedRun:
         only = dataclasses.replace(plan, micro_batches=[None])
         sums = self._step.accumulate(only, [batch], step=0)
         self._gradients.after_last_micro_batch()
-        self._step.update(sums.sum(dim=0), rate=0.0)
+        self._step.update(sums.sum(dim=0), rate=0.0, step=0)
 
     def evaluate(self) -> None:
         """An evaluation's first batch, as far as it goes without values."""
@@ -165,7 +166,7 @@ class _TracedRun:
         )
         self._model.eval()
         try:
-            with torch.no_grad():
+            with torch.no_grad(), self._step.average.in_place():
                 self._task.evaluate(self._model, context)
         except (EvaluationStopped, *_VALUES_NEEDED):
             return

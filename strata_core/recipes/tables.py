@@ -44,6 +44,12 @@ class OptimizerTable(Table):
         unit="times the median",
         gt=1,
     )
+    average_decay: float = setting(
+        0.0,
+        "Decay of a running average of the weights, which is what is then evaluated and saved; 0: no average.",
+        ge=0,
+        lt=1,
+    )
     nonfinite_limit: int = setting(
         3, "Non-finite updates in a row after which the run stops.", unit="updates", ge=1, le=LARGEST_INTEGER
     )

@@ -101,6 +101,7 @@ class Engine:
         """
         copy_tensors(checkpoint.model, model_tensors(self.model), source=str(checkpoint.path))
         load_optimizer_state(self._step.optimizer, self._step.parameters, checkpoint.optimizer)
+        self._step.average.load(checkpoint.optimizer)
         self.state = TrainerState.from_json(checkpoint.trainer)
         try:
             self._step.guard.load(checkpoint.trainer["guard"])
@@ -143,7 +144,7 @@ class Engine:
                     losses, stops = self._share(sums, plan)
                     if self._store is not None:
                         self._store.wait_for_copy()
-                    outcome = self._step.update(losses, rate)
+                    outcome = self._step.update(losses, rate, step)
                     self.state.progress = self.state.progress.after(plan)
                     self._post(rate, losses, outcome, stops)
                     self._take(self._reports.ready())
@@ -248,7 +249,7 @@ class Engine:
         started = time.perf_counter()
         self.model.eval()
         try:
-            with torch.no_grad():
+            with torch.no_grad(), self._step.average.in_place():
                 metrics = self.task.evaluate(self.model, self._evaluation_context())
         except EvaluationStopped:
             self.state.evaluation_pending = True
@@ -322,8 +323,8 @@ class Engine:
         }
         return CheckpointState(
             config=self.task.config(),
-            model=model_tensors(self.model),
-            optimizer=optimizer_state(self._step.optimizer, self._step.parameters),
+            model=model_tensors(self.model) | self._step.average.averages(),
+            optimizer=optimizer_state(self._step.optimizer, self._step.parameters) | self._step.average.iterates(),
             trainer=trainer,
             tokenizer=self._tokenizer,
             parents=(self.run.as_parent(),),

@@ -295,7 +295,9 @@ class Session:
 
     def check_disk(self, out: Path) -> None:
         """Warns, before the first step, of a disk that cannot take one checkpoint."""
-        needed = expected_checkpoint_bytes(model_tensors(self.model), trainable_parameters(self.model))
+        averaged = self.recipe.optimizer.average_decay > 0
+        trained = trainable_parameters(self.model)
+        needed = expected_checkpoint_bytes(model_tensors(self.model), trained, averaged=averaged)
         lacking = missing_bytes(out, needed)
         if lacking:
             self._observer.warning(

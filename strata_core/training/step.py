@@ -16,6 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from strata_core.errors import RecipeError
 from strata_core.randomness import derive_seed
 from strata_core.recipes.tables import TrainingRecipe
+from strata_core.training.averaging import WeightAverage
 from strata_core.training.distributed import Ranks
 from strata_core.training.guard import UpdateGuard
 from strata_core.training.optimizer import build_optimizer, set_rate, trainable_parameters
@@ -37,7 +38,7 @@ class _LossModule(nn.Module):
 
 
 class TrainingStep:
-    """What one step needs, built once: model, optimizer, guard, loss scale, and the reduction over ranks.
+    """What one step needs, built once: model, optimizer, average, guard, loss scale, and the reduction over ranks.
 
     Args:
         task: the kind of model.
@@ -62,6 +63,7 @@ class TrainingStep:
         self.ranks = ranks
         self.parameters = trainable_parameters(model)
         self.optimizer = build_optimizer(self.parameters, recipe.optimizer, task.rate_factors)
+        self.average = WeightAverage(self.parameters, recipe.optimizer.average_decay)
         self.scale = LossScale(device, initial=recipe.run.initial_loss_scale, enabled=precision.effective == "fp16")
         self.guard = UpdateGuard(
             device,
@@ -135,12 +137,13 @@ class TrainingStep:
             return self._module.no_sync()
         return nullcontext()
 
-    def update(self, losses: Tensor, rate: float) -> dict[str, Tensor]:
-        """Clips, asks the guard, and applies (or skips) the update.
+    def update(self, losses: Tensor, rate: float, step: int) -> dict[str, Tensor]:
+        """Clips, asks the guard, applies (or skips) the update, and takes the weights into their average.
 
         Args:
             losses: each loss of the global batch, divided by its count, [losses].
             rate: the learning rate.
+            step: the step's number, counted from 0.
 
         Returns:
             Scalars on the device: "grad_norm" (unclipped), "skipped" (0 or 1), "halted" (0 or 1).
@@ -161,6 +164,7 @@ class TrainingStep:
         self.optimizer.grad_scale = None  # type: ignore[attr-defined]
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+        self.average.update(step)
         return {"grad_norm": norm, "skipped": skipped, "halted": self.guard.halted}
 
 

@@ -44,6 +44,12 @@ def main(folder: Path) -> dict[str, list[str]]:
     assert resume("killed-thrice") == 0
     outcome["killed-thrice"] = differences(folder / "killed-thrice", reference, STEPS)
 
+    averaging = "optimizer.average_decay=0.7"
+    assert train("averaged", averaging) == 0
+    assert train("averaged-killed", averaging, stop_after="latest pointed:7") == KILLED
+    assert resume("averaged-killed") == 0
+    outcome["averaged-killed"] = differences(folder / "averaged-killed", folder / "averaged", STEPS)
+
     assert train("other-cadence", "checkpoint.every=5", "evaluation.every=3", "run.log_every=4") == 0
     weights = [
         f"{name}"

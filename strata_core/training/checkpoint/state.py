@@ -22,8 +22,10 @@ class CheckpointState:
 
     Attributes:
         config: becomes config.json: what it takes to build the model (kind, settings, format version).
-        model: parameters and buffers by name, tied weights once, no wrapper prefixes (see `model_tensors`).
-        optimizer: moments by parameter name: `<name>.exp_avg`, `<name>.exp_avg_sq`, `<name>.step`.
+        model: parameters and buffers by name, tied weights once, no wrapper prefixes (see `model_tensors`); averages,
+            where weights are averaged.
+        optimizer: moments by parameter name: `<name>.exp_avg`, `<name>.exp_avg_sq`, `<name>.step`; where weights are
+            averaged, also the weight itself, `<name>.iterate`.
         trainer: becomes trainer.json: the counters and histories of the run. Floats keep their full precision.
         tokenizer: becomes tokenizer.json, byte for byte; None where the model reads no text.
         parents: what the checkpoint came from, for its manifest.
@@ -86,15 +88,16 @@ def copy_tensors(loaded: Mapping[str, Tensor], into: Mapping[str, Tensor], *, so
     copy_all((tensor.detach(), loaded[name]) for name, tensor in into.items())
 
 
-def expected_checkpoint_bytes(model: Mapping[str, Tensor], trained: Iterable[str]) -> int:
+def expected_checkpoint_bytes(model: Mapping[str, Tensor], trained: Iterable[str], *, averaged: bool = False) -> int:
     """The size of a checkpoint's tensors before there is an optimizer state, in bytes.
 
     Args:
         model: the tensors of the model by name.
         trained: names of those that will get AdamW moments: two of the parameter's own size and a 4-byte step.
+        averaged: whether their average is saved beside each of them.
     """
     weights_bytes = sum(tensor.nbytes for tensor in model.values())
-    moments_bytes = sum(2 * model[name].nbytes + 4 for name in trained)
+    moments_bytes = sum((3 if averaged else 2) * model[name].nbytes + 4 for name in trained)
     return weights_bytes + moments_bytes
 
 

@@ -40,7 +40,7 @@ def measured_bytes(task: Task, settings: LMRecipe) -> int:
                     yield task.fetch(micro_batch)
 
             sums = step.accumulate(plan, batches(), number)
-            step.update(sums.sum(dim=0), 1e-3)
+            step.update(sums.sum(dim=0), 1e-3, number)
     return tracker.get_tracker_snapshot("peak")[CPU]["Total"]
 
 
@@ -51,6 +51,7 @@ def measured_bytes(task: Task, settings: LMRecipe) -> int:
         {"batch__micro_batch_size": 8},
         {"batch__micro_batch_size": 1},
         {"model__dropout": 0.1},
+        {"optimizer__average_decay": 0.9},
         {"model__n_kv_heads": 2},
         {"model__tie_embeddings": False},
         {"model__n_layers": 1, "batch__seq_len": 300},

@@ -88,7 +88,7 @@ def train_ring(task: KnowledgeGraphTask, steps: int) -> torch.nn.Module:
     for number in range(steps):
         plan = task.plan(number)
         sums = step.accumulate(plan, [task.fetch(micro_batch) for micro_batch in plan.micro_batches], number)
-        step.update((sums.sum(0) / plan.counts["answer"]).float(), recipe.optimizer.lr)
+        step.update((sums.sum(0) / plan.counts["answer"]).float(), recipe.optimizer.lr, number)
     return model.eval()
 
 

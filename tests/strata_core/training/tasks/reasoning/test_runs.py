@@ -93,7 +93,7 @@ def step_over(recipe, corpus):
 def update(step, task, number):
     plan = task.plan(number)
     sums = step.accumulate(plan, [task.fetch(part) for part in plan.micro_batches], step=number).sum(dim=0)
-    step.update(sums / torch.tensor([max(count, 1) for count in plan.counts.values()]), 1e-2)
+    step.update(sums / torch.tensor([max(count, 1) for count in plan.counts.values()]), 1e-2, number)
 
 
 @pytest.mark.parametrize("frozen", [True, False])

@@ -257,6 +257,6 @@ def test_training_lowers_the_loss(make):
         plan = task.plan(number)
         sums = step.accumulate(plan, [task.fetch(part) for part in plan.micro_batches], step=number).sum(dim=0)
         losses = sums / torch.tensor([max(count, 1) for count in plan.counts.values()])
-        step.update(losses, 3e-3)
+        step.update(losses, 3e-3, number)
         totals.append(float(losses[list(plan.counts).index("answer")]))
     assert np.mean(totals[-3:]) < 0.9 * np.mean(totals[:3])

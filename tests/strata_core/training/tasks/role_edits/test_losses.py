@@ -206,7 +206,7 @@ def test_parameters_outside_the_object_are_bit_equal_after_training_it_alone(tre
     for number in range(3):
         plan = task.plan(number)
         sums = step.accumulate(plan, [task.fetch(part) for part in plan.micro_batches], step=number)
-        step.update(sums[0], 0.01)
+        step.update(sums[0], 0.01, number)
     changed = {name for name, parameter in model.named_parameters() if not torch.equal(parameter, before[name])}
     assert changed == {name for name in before if name.startswith(GRAPH_OBJECT_PREFIX)}
 
