@@ -45,6 +45,30 @@ def load(*settings):
             "evaluation.metric 'loss' needs objective.lm above 0",
         ),
         (("evaluation.metric='structure'",), "needs an objective over annotated sentences"),
+        (
+            ("evaluation.metric='structure'", *SENTENCES, "objective.ud.arc=1", "objective.srl.core_role=1"),
+            "'structure' needs an objective over annotated sentences of which it is made",
+        ),
+        (("evaluation.metric='role_edit_direction'",), "needs an objective over role edits"),
+        (
+            ("model.graph_object_memory.enabled=true", "model.graph_object_memory.train_alone=true"),
+            "train_alone is true, but nothing reads graphs: batch.sentences is 0, intervention 'none'",
+        ),
+        (
+            (*SENTENCES, "model.graph_object_memory.enabled=true", "model.graph_object_memory.train_alone=true"),
+            "train_alone is true, but nothing reads graphs: batch.sentences is 8, intervention 'none'",
+        ),
+        *(
+            (
+                (f"model.{there}.enabled=true", f"model.graph_object_memory.{setting}"),
+                f"model.{lacking}.enabled is false",
+            )
+            for there, lacking in (
+                ("predicate_memory", "graph_object_memory"),
+                ("graph_object_memory", "predicate_memory"),
+            )
+            for setting in ("learned_weight=0.5", "anneal_final_learned_weight=0.5", "predicate_memory_dropout=0.5")
+        ),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(settings, fault):

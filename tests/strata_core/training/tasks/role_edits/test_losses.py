@@ -6,6 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from strata_core.corpus.conllu_writing import write_conllu
+from strata_core.corpus.generators.role_edit_texts import role_edit_text
+from strata_core.corpus.preparation import prepare_corpus
+from strata_core.corpus.preparation_settings import PreparationSettings
+from strata_core.corpus.reading import open_corpus
 from strata_core.errors import RecipeError
 from strata_core.models.structured_language_model import GRAPH_OBJECT_PREFIX, MemoryInput
 from strata_core.training.distributed import ALONE
@@ -242,3 +247,31 @@ def test_generated_edits_too_long_for_the_model_are_refused_with_the_numbers(tre
     settings = (*EVERYTHING, "model.max_seq_len=20", "batch.max_sentence_len=20")
     with pytest.raises(RecipeError, match=r"role edits may take \d+ tokens; the model takes 20"):
         small_task(treebank, *settings).check()
+
+
+def test_each_micro_batch_of_the_worst_step_has_the_largest_share_of_the_longest_role_edits(treebank):
+    settings = ("objective.role_edit.batch_size=7", "batch.sentences=6", "batch.micro_batch_size=4")
+    task = small_task(treebank, *EVERYTHING, *settings)
+
+    def cells(part):
+        batch = task.fetch(part)
+        return batch["role_edit_graph.tokens_RL"].numel(), batch["role_edit_learned.tokens_RL"].numel()
+
+    worst = task.worst_step().micro_batches
+    assert [len(part.role_edits) for part in worst] == [3] * len(worst)
+    most = np.max([cells(part) for step in range(12) for part in task.plan(step).micro_batches], axis=0)
+    assert all((cells(part) >= most).all() for part in worst)
+
+
+def test_a_metric_of_role_edits_needs_some_that_are_held_out(tmp_path):
+    inputs = [tmp_path / "x-train.conllu", tmp_path / "x-dev.conllu"]
+    for path, sentences in zip(
+        inputs, ([two_events(first) for first in range(6)] * 8, [role_edit_text(3, 1)]), strict=True
+    ):
+        path.write_text("".join(write_conllu(sentences, roles=True)))
+    prepare_corpus(inputs, tmp_path / "corpus", PreparationSettings(vocab_size=300, workers=1, backend="tokenizers"))
+    corpus = open_corpus(tmp_path / "corpus")
+    settings = ("objective.role_edit.source='treebank'", "batch.sentences=2", "evaluation.every=3")
+    small_task(corpus, *EVERYTHING, *settings).check()
+    with pytest.raises(RecipeError, match=r"none of the 1 annotated validation sentences .* makes a role edit"):
+        small_task(corpus, *EVERYTHING, *settings, "evaluation.metric='role_edit_direction'").check()

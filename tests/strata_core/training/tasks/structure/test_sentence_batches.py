@@ -62,6 +62,31 @@ def test_the_costliest_batch_has_the_longest_sentence():
     assert LENGTHS.argmax() in batches().costliest()
 
 
+@pytest.mark.parametrize("n_parts", [1, 2, 5])
+@pytest.mark.parametrize("size", [1, 8, 25])
+@pytest.mark.parametrize("shape", ["geometric", "even", "one long", "heavy-tailed"])
+def test_no_part_of_any_batch_pads_to_more_than_the_costliest(shape, size, n_parts):
+    random = np.random.default_rng(11)
+    lengths = {
+        "geometric": random.geometric(1 / 14, 150),
+        "even": random.integers(1, 60, 150),
+        "one long": np.array([3] * 149 + [400]),
+        "heavy-tailed": (random.pareto(1.2, 150) * 5 + 1).astype(int).clip(1, 500),
+    }[shape]
+    words = np.maximum(1, (lengths * random.uniform(0.4, 1, 150)).astype(int))
+
+    def padded(part):
+        longest, wordiest = int(lengths[part].max()), int(words[part].max())
+        rows = np.array([longest, longest**2, longest + wordiest, wordiest**2])
+        return len(part) * rows
+
+    made = batches(lengths, size=size)
+    bound = padded(made.costliest(n_parts, words))
+    for epoch in range(6):
+        for batch in epoch_of(made, epoch):
+            assert all((padded(part) <= bound).all() for part in cut_by_length(batch, lengths, n_parts) if len(part))
+
+
 def test_parts_of_a_batch_keep_its_order_and_share_its_words():
     lengths = np.array([1, 2, 3, 4, 5, 6, 7, 8])
     parts = cut_by_length(np.arange(8), lengths, 2)

@@ -8,6 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from strata_core.corpus.preparation import prepare_corpus
+from strata_core.corpus.preparation_settings import PreparationSettings
 from strata_core.corpus.reading import open_corpus
 from strata_core.errors import RecipeError
 from strata_core.memory_fit.prediction import predict_memory
@@ -15,6 +17,7 @@ from strata_core.training.distributed import ALONE
 from strata_core.training.precision import choose_precision
 from strata_core.training.step import TrainingStep
 from strata_core.training.task import EvaluationContext
+from strata_core.training.tasks.structure.sentence_batches import SentenceBatches
 from strata_core.training.tasks.structure.sentence_tensors import words_of
 from strata_core.training.tasks.structure.task import StructuredTask
 from tests.strata_core.training.tasks.structure.treebank_corpus import (
@@ -178,19 +181,58 @@ def test_a_sentence_longer_than_the_limit_is_left_out_and_counted(treebank):
     assert f"{int((tokens > limit).sum())} left out, longer than {limit} tokens" in task.facts()["annotated"]
 
 
-def test_no_micro_batch_has_more_pairs_of_words_than_those_of_the_worst_step(treebank):
-    task = small_task(treebank, *ALL_WEIGHTS, "batch.micro_batch_size=6")
-    words = treebank.structure("train").word_counts
+@pytest.mark.parametrize("mode", ["all", "parser", "causal heads"])
+def test_no_micro_batch_pads_to_more_than_those_of_the_worst_step(treebank, mode):
+    task = small_task(treebank, *MODES[mode], "batch.micro_batch_size=6")
 
-    def pairs(part):
-        return len(part.sentences.numbers) * words[part.sentences.numbers].max() ** 2
+    def positions(part):
+        batch = task.fetch(part)
+        shapes = [batch[name].shape for name in ("sentence_tokens", "heads") if name in batch]
+        return [sum(rows * longest**power for rows, longest in shapes) for power in (1, 2)]
 
     worst = task.worst_step().micro_batches
     assert len(worst) == 2
-    others = [pairs(part) for step in range(30) for part in task.plan(step).micro_batches]
-    assert max(others) <= 1.2 * min(map(pairs, worst))
-    whole = small_task(treebank, *ALL_WEIGHTS).worst_step().micro_batches
-    assert words[whole[0].sentences.numbers].max() == words.max()
+    most = np.max([positions(part) for step in range(30) for part in task.plan(step).micro_batches], axis=0)
+    assert all((most <= positions(part)).all() for part in worst)
+
+
+def test_sentences_are_as_long_as_what_reads_them_pads(treebank):
+    reader = treebank.structure("train")
+    assert (reader.token_counts > reader.word_counts).any()
+    for mode, size, lengths, unit in (
+        ("parser", 12, reader.word_counts, "words"),
+        ("causal heads", 8, np.maximum(reader.token_counts, reader.word_counts), "tokens"),
+    ):
+        task = small_task(treebank, *MODES[mode])
+        expected = SentenceBatches(lengths, np.arange(len(reader)), sentences_per_batch=size, seed=7)
+        for step in range(12):
+            assert task.plan(step).micro_batches[0].sentences.numbers.tolist() == expected.batch(step).tolist()
+        assert f"about equally many {unit}" in task.facts()["annotated"]
+
+
+def test_a_graph_object_that_nothing_reads_is_not_trained(treebank):
+    settings = ("model.graph_object_memory.enabled=true", "objective.ud.arc=1")
+    for intervention, trained in (("none", False), ("typed", True)):
+        model = small_task(
+            treebank, *settings, f"model.graph_object_memory.intervention={intervention!r}"
+        ).build_model()
+        gates = {name: each.requires_grad for name, each in model.named_parameters() if "graph_object" in name}
+        assert gates and {wanted for name, wanted in gates.items() if "type_head" not in name} == {trained}
+
+
+def test_chart_items_need_sentences_with_whole_trees(tmp_path):
+    corpus = make_corpus(tmp_path, val=0)
+    text = (tmp_path / "in" / "x-train.conllu").read_text()
+    lines = [line.split("\t") for line in text.splitlines()]
+    broken = ["\t".join([*line[:6], "_", "_", *line[8:]]) if line[0] == "1" else "\t".join(line) for line in lines]
+    headless = tmp_path / "headless" / "in" / "x-train.conllu"
+    headless.parent.mkdir(parents=True)
+    headless.write_text("\n".join(broken) + "\n")
+    settings = PreparationSettings(vocab_size=300, workers=1, backend="tokenizers")
+    prepare_corpus([headless], tmp_path / "headless" / "corpus", settings)
+    small_task(corpus, *MODES["chart"]).check()
+    with pytest.raises(RecipeError, match=r"chart_type has weight 0.6, but 0 of the 48 .* head for every word"):
+        small_task(open_corpus(tmp_path / "headless" / "corpus"), *MODES["chart"]).check()
 
 
 @pytest.mark.parametrize("mode", ["all", "parser", "reductions"])
