@@ -103,7 +103,7 @@ def _result(
     launch_plan = _launch_plan(options)
     predicted = None
     if worker.rank() == 0 and recipe is not None:
-        memory_plan = _memory_plan(recipe, options, quiet=quiet)
+        memory_plan = _memory_plan(recipe, options, quiet=quiet, dry_run=False)
         if not quiet:
             from strata_cli.display.memory_table import show_before_launch
 
@@ -135,7 +135,7 @@ def show_plan(recipe: TrainingRecipe, options: LaunchOptions, *, json_output: bo
     from strata_cli.display.memory_table import show_below_recipe
     from strata_core.recipes.writing import dump_recipe, recipe_tables
 
-    plan = _memory_plan(recipe, options, quiet=quiet)
+    plan = _memory_plan(recipe, options, quiet=quiet, dry_run=True)
     if json_output:
         write_json({"recipe": recipe_tables(recipe), "memory": plan.as_json()})
     else:
@@ -144,7 +144,7 @@ def show_plan(recipe: TrainingRecipe, options: LaunchOptions, *, json_output: bo
     require_fit(plan)
 
 
-def _memory_plan(recipe: TrainingRecipe, options: LaunchOptions, *, quiet: bool) -> MemoryPlan:
+def _memory_plan(recipe: TrainingRecipe, options: LaunchOptions, *, quiet: bool, dry_run: bool) -> MemoryPlan:
     from strata_core.training.launch import plan_memory
 
     if worker.is_worker():
@@ -159,6 +159,7 @@ def _memory_plan(recipe: TrainingRecipe, options: LaunchOptions, *, quiet: bool)
             world_size=world_size,
             ranks_on_host=ranks_here,
             device_memory_bytes=None if options.device_memory is None else parse_bytes(options.device_memory),
+            dry_run=dry_run,
             observer=observer,
         )
 

@@ -12,10 +12,10 @@ from strata_core.memory_fit.sizes import format_bytes
 
 @dataclass(frozen=True)
 class Remedy:
-    """A change of the recipe that was itself predicted to fit.
+    """A change of the recipe that strata accepts and that was itself predicted to fit.
 
     Attributes:
-        changes: the settings to change, dotted key to new value.
+        changes: the settings to write, dotted key to value; derived ones that would follow with their present value.
         predicted_peak_bytes: the peak with them.
         text: what they cost, for a person.
     """
@@ -51,9 +51,10 @@ class MemoryPlan:
             "workspace" (of matrix-product libraries), "snapshot" (host copy of a checkpoint being written), "overhead"
             (the process).
         allocator_peak_bytes: the share of the peak that the device's tensor allocator will report.
-        largest_micro_batch_size: the largest batch.micro_batch_size that fits and divides a rank's share of the batch;
-            0 where none fits.
-        remedies: changes that make the run fit, the cheapest first; empty where it fits as it is.
+        largest_micro_batch_size: the largest batch.micro_batch_size that fits, divides a rank's share of the batch and
+            that neither rules nor corpus refuse, all else as resolved; 0 where there is none.
+        remedies: changes that make the run fit: another micro-batch, recomputation, shorter windows, as far as each
+            helps and is not refused. Empty where it fits as it is, or nothing of that helps.
         notes: how the prediction was made where that limits it.
     """
 

@@ -7,10 +7,13 @@ from typing import Any
 
 import torch
 
+from strata_core.errors import RecipeError
 from strata_core.memory_fit.budget import free_device_bytes
 from strata_core.memory_fit.plan import MemoryPlan, Remedy
 from strata_core.memory_fit.process_memory import process_parts
 from strata_core.memory_fit.trace import StepMemory, trace_step
+from strata_core.recipes.graph import GraphBatchTable
+from strata_core.recipes.rules import broken_rules
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.precision import choose_precision
 from strata_core.training.task import Task
@@ -49,9 +52,12 @@ def predict_memory(
 ) -> MemoryPlan:
     """Predicts the peak of one rank; nothing of the model's size is allocated.
 
+    Variations of the recipe are looked at as far as strata would train them: its rules hold, the batch can be cut, and
+    the task's check passes, or refuses them for just what it refuses the recipe itself for.
+
     Args:
         make_task: makes the task of a recipe; called again for every variation that is looked at.
-        recipe: the run's recipe.
+        recipe: the run's recipe; predicted even where the task's check refuses it.
         device_type: "cpu", "cuda" or "mps"; the machine need not have one where `device_memory_bytes` is given.
         world_size: ranks of the run.
         device_memory_bytes: memory of the device; None: what is free on this machine's.
@@ -63,23 +69,26 @@ def predict_memory(
     if device_memory_bytes is None:
         device_memory_bytes = free_device_bytes(device_type, ranks_on_host=ranks_on_host or world_size)
     predictor = _Predictor(make_task, recipe, device_type, world_size, device_memory_bytes)
-    asked = predictor.memory({})
-    parts = predictor.parts({})
+    parts = predictor.parts(predictor.asked, {})
     largest = predictor.largest_micro_batch({})
     fits = sum(parts.values()) <= device_memory_bytes
     return MemoryPlan(
         device=device_type,
         budget_bytes=device_memory_bytes,
         parts=parts,
-        allocator_peak_bytes=sum(asked.parts.values()) + parts["workspace"],
+        allocator_peak_bytes=sum(predictor.asked.parts.values()) + parts["workspace"],
         largest_micro_batch_size=largest,
         remedies=() if fits else predictor.remedies(largest),
-        notes=_notes(recipe, device_type, asked),
+        notes=_notes(recipe, device_type, predictor.asked),
     )
 
 
 class _Predictor:
-    """Predictions for variations of one recipe, each made once."""
+    """Predictions for variations of one recipe, each made once.
+
+    Attributes:
+        asked: what a step of the recipe itself holds.
+    """
 
     def __init__(
         self,
@@ -94,27 +103,43 @@ class _Predictor:
         self._device_type = device_type
         self._world_size = world_size
         self._budget_bytes = budget_bytes
-        self._known: dict[tuple[tuple[str, Any], ...], StepMemory] = {}
+        task = make_task(recipe)
+        self._refused_anyway = _refusal(task)
+        self.asked = self._trace(recipe, task)
+        self._known: dict[tuple[tuple[str, Any], ...], StepMemory | None] = {(): self.asked}
 
-    def memory(self, changes: Settings) -> StepMemory:
-        """What a step of the changed recipe holds."""
+    def memory(self, changes: Settings) -> StepMemory | None:
+        """What a step of the changed recipe holds; None where strata would not train it."""
         key = tuple(sorted(changes.items()))
         if key not in self._known:
-            recipe = with_settings(self._recipe, changes)
-            force = recipe.run.force_precision
-            self._known[key] = trace_step(
-                self._make_task(recipe),
-                recipe,
-                device=tracing_device(self._device_type),
-                precision=choose_precision(recipe.run.precision, torch.device(self._device_type), force=force),
-                world_size=self._world_size,
-                granule_bytes=_CUDA_GRANULE_BYTES if self._device_type == "cuda" else 1,
-            )
+            self._known[key] = self._look_at(with_settings(self._recipe, changes))
         return self._known[key]
 
-    def parts(self, changes: Settings) -> dict[str, int]:
-        """The plan's parts for the changed recipe."""
-        step = self.memory(changes)
+    def _look_at(self, recipe: TrainingRecipe) -> StepMemory | None:
+        if broken_rules(recipe):
+            return None
+        try:
+            task = self._make_task(recipe)
+            if _refusal(task) not in (None, self._refused_anyway):
+                return None
+            return self._trace(recipe, task)
+        except RecipeError:  # it does not go with the corpus, or its batch cannot be cut
+            return None
+
+    def _trace(self, recipe: TrainingRecipe, task: Task) -> StepMemory:
+        return trace_step(
+            task,
+            recipe,
+            device=tracing_device(self._device_type),
+            precision=choose_precision(
+                recipe.run.precision, torch.device(self._device_type), force=recipe.run.force_precision
+            ),
+            world_size=self._world_size,
+            granule_bytes=_CUDA_GRANULE_BYTES if self._device_type == "cuda" else 1,
+        )
+
+    def parts(self, step: StepMemory, changes: Settings) -> dict[str, int]:
+        """The plan's parts for the changed recipe, of which a step holds `step`."""
         found = step.parts | self._process_parts(changes, step.parts, step)
         return {name: found.get(name, 0) for name in PART_NAMES}
 
@@ -128,16 +153,12 @@ class _Predictor:
             shapes_vary=step.shapes_vary,
         )
 
-    def peak_bytes(self, changes: Settings) -> int:
-        """The peak of the changed recipe."""
-        return sum(self.parts(changes).values())
-
     def fits(self, changes: Settings) -> bool:
-        """Whether the changed recipe stays within the budget."""
-        return self.peak_bytes(changes) <= self._budget_bytes
+        """Whether strata would train the changed recipe, and within the budget."""
+        return bool(self._remedy(changes, ""))
 
     def largest_micro_batch(self, changes: Settings) -> int:
-        """The largest micro-batch that goes into the batch and fits, 0 where none does.
+        """The largest micro-batch that goes into the batch, is not refused, and fits; 0 where none does.
 
         Sizes are looked at from above, since a peak need not grow with the size: a smaller one means more
         micro-batches, whose sum has to be held.
@@ -155,25 +176,28 @@ class _Predictor:
 
     def _is_too_large(self, changes: Settings, size: int, other: int) -> bool:
         """Whether what another size holds at its peak rules this size out: at the same moment of the step there is the
-        same state, and saved activations in proportion to the size."""
+        same state, and saved activations in proportion to the size. A size that is refused rules out nothing."""
         step = self.memory(self._with_micro_batch(changes, other))
+        if step is None:
+            return False
         held = {name: step.parts.get(name, 0) for name in _STATE_PARTS}
         held["saved_activations"] = step.parts.get("saved_activations", 0) * size // other
         total = held | self._process_parts(changes, held, step)
         return sum(total.values()) > self._budget_bytes
 
     def remedies(self, largest: int) -> tuple[Remedy, ...]:
-        """What would make the recipe fit, the cheapest first.
+        """What would make the recipe fit: first what leaves the run as it is, then what makes it another.
 
         Args:
             largest: the largest micro-batch that fits, 0 where none does.
         """
-        if self._is_too_large({}, 0, self._recipe.batch.micro_batch_size):
+        asked = self._recipe.batch.micro_batch_size
+        if self._is_too_large({}, 0, asked):
             return ()
         found = []
         if largest > 0:
-            changes = self._with_micro_batch({}, largest)
-            found.append(self._remedy(changes, "the same gradients from more, smaller passes"))
+            passes = "more, smaller passes" if largest < asked else "fewer, larger passes"
+            found += self._remedy(self._with_micro_batch({}, largest), f"the same examples a step, in {passes}")
         if self._recipe.memory.recompute == "none":
             found += self._recomputation()
         found += self._shorter_windows()
@@ -187,23 +211,42 @@ class _Predictor:
             if size == 0:
                 return []
             changes = self._with_micro_batch(changes, size)
-        return [self._remedy(changes, cost)]
+            cost = "the same examples a step, in other passes; blocks are computed twice, about a third more time"
+        return self._remedy(changes, cost)
 
     def _shorter_windows(self) -> list[Remedy]:
         length = getattr(self._recipe.batch, "seq_len", 0) // 2
         while length >= _SHORTEST_WINDOW_TOKENS:
-            changes = {"batch.seq_len": length}
-            if self.fits(changes):
-                return [self._remedy(changes, "another run: fewer tokens a step and shorter contexts")]
+            text = "another run: fewer tokens a step and shorter contexts"
+            if found := self._remedy({"batch.seq_len": length}, text):
+                return found
             length //= 2
         return []
 
-    def _remedy(self, changes: Settings, text: str) -> Remedy:
-        return Remedy(changes, self.peak_bytes(changes), text)
+    def _remedy(self, changes: Settings, text: str) -> list[Remedy]:
+        """The changes as a remedy; none where strata would not train the changed recipe, or not within the budget."""
+        step = self.memory(changes)
+        if step is None:
+            return []
+        peak_bytes = sum(self.parts(step, changes).values())
+        return [Remedy(changes, peak_bytes, text)] if peak_bytes <= self._budget_bytes else []
 
     def _with_micro_batch(self, changes: Settings, size: int) -> dict[str, Any]:
-        asked = size == self._recipe.batch.micro_batch_size
-        return dict(changes) if asked else {**changes, "batch.micro_batch_size": size}
+        """The changes with another micro-batch and, beside it, what would follow it and draw other examples."""
+        batch = self._recipe.batch
+        if size == batch.micro_batch_size:
+            return dict(changes)
+        kept = {"batch.relation_group_size": batch.relation_group_size} if isinstance(batch, GraphBatchTable) else {}
+        return {**changes, "batch.micro_batch_size": size, **kept}
+
+
+def _refusal(task: Task) -> str | None:
+    """What the task says against its data; None where they serve."""
+    try:
+        task.check()
+    except RecipeError as error:
+        return error.message
+    return None
 
 
 def with_settings(recipe: TrainingRecipe, changes: Settings) -> TrainingRecipe:

@@ -142,8 +142,8 @@ class _TracedRun:
             world_size=self._world_size,
             exact=self._recipe.distributed.exact_reduction,
         )
-        averaged = self._recipe.optimizer.average_decay > 0
-        return expected_checkpoint_bytes(model_tensors(model), self._step.parameters, averaged=averaged)
+        decay = self._recipe.optimizer.average_decay
+        return expected_checkpoint_bytes(model_tensors(model), self._step.parameters, average_decay=decay)
 
     def train(self, plan: StepPlan, batch: Batch) -> None:
         """The last micro-batch of a step, and the update."""

@@ -24,22 +24,22 @@ ADDED = Mixture(1.0, 1.0)
 
 
 def mixture_at(
-    step: int, max_steps: int, *, final_learned_weight: float = 1.0, fixed_learned_weight: float | None = None
+    step: int, anneal_steps: int, *, final_learned_weight: float = 1.0, fixed_learned_weight: float | None = None
 ) -> Mixture:
     """The mixture that the full pass of annotated rows reads with.
 
     Args:
         step: optimizer step, from 0.
-        max_steps: steps of the run.
+        anneal_steps: steps that the anneal takes.
         final_learned_weight: v in [0, 1]. 1 gives ADDED throughout; below it, learned goes linearly from 1 at the
-            first step to v at the last, the graph object from 0 to 1 - v.
+            first step to v at the last of the anneal and stays there, the graph object from 0 to 1 - v.
         fixed_learned_weight: w in [0, 1] gives (w, 1 - w) throughout, whatever final_learned_weight says.
     """
     if fixed_learned_weight is not None:
         return Mixture(fixed_learned_weight, 1.0 - fixed_learned_weight)
     if final_learned_weight == 1.0:
         return ADDED
-    progress = min(step / max(max_steps - 1, 1), 1.0)
+    progress = min(step / max(anneal_steps - 1, 1), 1.0)
     graph_object = (1.0 - final_learned_weight) * progress
     return Mixture(1.0 - graph_object, graph_object)
 

@@ -41,7 +41,7 @@ def _graph_batch(recipe: GraphRecipe) -> GraphBatchTable:
 
 
 def _transformer(recipe: LMRecipe) -> LMModelTable:
-    model, batch = recipe.model, recipe.batch
+    model, batch, graphs = recipe.model, recipe.batch, recipe.model.graph_object_memory
     longest = max(batch.seq_len, batch.max_sentence_len if batch.sentences else 0)
     return model.model_copy(
         update={
@@ -49,6 +49,9 @@ def _transformer(recipe: LMRecipe) -> LMModelTable:
             "d_ff": _first(model.d_ff, _feed_forward_width(model.d_model)),
             "max_seq_len": _first(model.max_seq_len, longest),
             "memory_layer": _first(model.memory_layer, model.n_layers // 2),
+            "graph_object_memory": graphs.model_copy(
+                update={"anneal_steps": _first(graphs.anneal_steps, recipe.run.max_steps)}
+            ),
         }
     )
 

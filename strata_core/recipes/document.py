@@ -32,8 +32,14 @@ class Document:
     places: dict[KeyPath, str] = field(default_factory=dict)
 
     def place_of(self, path: KeyPath) -> str:
-        """Where a key was written, or the table around it, or the recipe itself."""
-        for length in range(len(path), 0, -1):
+        """Where a key was written, or something in it, or the table around it, or the recipe itself."""
+        if path in self.places:
+            return self.places[path]
+        # `--set table.key=value` writes a key, and with it a table that nobody else may have written.
+        inner = next((place for key, place in self.places.items() if path and key[: len(path)] == path), None)
+        if inner is not None:
+            return inner
+        for length in range(len(path) - 1, 0, -1):
             if path[:length] in self.places:
                 return self.places[path[:length]]
         return self.name

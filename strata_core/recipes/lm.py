@@ -62,10 +62,17 @@ class GraphObjectMemoryTable(Table):
     )
     anneal_final_learned_weight: float = setting(
         1.0,
-        "Share that the learned memory is brought down to over the run, linearly from 1; 1: the graph is added at full "
-        "strength and nothing is replaced.",
+        "Share that the learned memory is brought down to over anneal_steps, linearly from 1; 1: the graph is added at "
+        "full strength and nothing is replaced.",
         ge=0,
         le=1,
+    )
+    anneal_steps: int = derived(
+        "Steps that the learned memory's share takes to its last value; kept when a resume raises run.max_steps.",
+        otherwise="run.max_steps",
+        unit="steps",
+        ge=1,
+        le=LARGEST_INTEGER,
     )
     predicate_memory_dropout: float = setting(
         0.0,

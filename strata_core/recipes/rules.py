@@ -22,8 +22,8 @@ class Rule:
 
     Attributes:
         keys: the dotted keys it reads; a fault is reported at the first of them that is written somewhere.
-        broken: given the recipe as validated (derived settings still None where not written), the fault in
-            words, or None when the rule holds.
+        broken: given a recipe as validated (derived settings still None where not written) or one with all of them
+            filled in, the fault in words, or None when the rule holds.
     """
 
     keys: tuple[str, ...]
@@ -214,3 +214,9 @@ CORPUS_RULES = (
 
 RULES: dict[str, tuple[Rule, ...]] = {"lm": LM_RULES, "graph": GRAPH_RULES, "corpus": CORPUS_RULES}
 """The rules of each kind of recipe."""
+
+
+def broken_rules(recipe: TrainingRecipe) -> list[str]:
+    """What a loaded recipe, or a variation of one, breaks, in words; empty where every rule of its kind holds."""
+    faults = (rule.broken(recipe) for rule in RULES[recipe.kind])
+    return [fault for fault in faults if fault is not None]

@@ -78,7 +78,7 @@ class RunTable(Table):
     max_steps: int = setting(100, "Optimizer steps.", unit="steps", ge=1, le=LARGEST_INTEGER)
     precision: Literal["bf16", "fp16", "fp32"] = setting("bf16", "Autocast type on CUDA; other devices run in fp32.")
     force_precision: bool = setting(False, "Use the precision on a CPU too, where it is usually far slower.")
-    initial_loss_scale: float = setting(65536.0, "First loss scale under fp16.", gt=0)
+    initial_loss_scale: float = setting(65536.0, "First loss scale under fp16.", ge=1)
     compile: bool = setting(False, "Compile the model with torch.compile.")
     deterministic: bool = setting(False, "Ask for deterministic kernels; whether they could be had is recorded.")
     log_every: int = setting(

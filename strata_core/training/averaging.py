@@ -14,6 +14,11 @@ ITERATE = "iterate"
 """What the weight that training goes on from is called beside AdamW's moments, where the model's own is the average."""
 
 
+def is_averaging(decay: float) -> bool:
+    """Whether weights are averaged at all under `optimizer.average_decay`; with 0 they are not."""
+    return decay > 0
+
+
 class WeightAverage:
     """average += (1 - d) (weight - average) after every step, d = min(decay, (1 + n) / (10 + n)) after step n, from 0.
 
@@ -26,7 +31,8 @@ class WeightAverage:
 
     def __init__(self, parameters: Mapping[str, nn.Parameter], decay: float) -> None:
         self._decay = decay
-        self._weights = {name: parameter.detach() for name, parameter in parameters.items()} if decay else {}
+        averaged = parameters if is_averaging(decay) else {}
+        self._weights = {name: parameter.detach() for name, parameter in averaged.items()}
         self._averages = {name: weight.clone() for name, weight in self._weights.items()}
 
     def update(self, step: int) -> None:

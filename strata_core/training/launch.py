@@ -52,6 +52,7 @@ def plan_memory(
     world_size: int = 1,
     ranks_on_host: int = 1,
     device_memory_bytes: int | None = None,
+    dry_run: bool = False,
     observer: Observer = SILENT,
 ) -> MemoryPlan:
     """What a rank of the run would need, beside what there is; a sample corpus is prepared for it.
@@ -62,19 +63,23 @@ def plan_memory(
         world_size: ranks of the run.
         ranks_on_host: those of them on this machine.
         device_memory_bytes: memory of the device; None: what is free on this machine's.
+        dry_run: whether nothing is to be trained now: what training would refuse is a warning then, since a sample may
+            stand for the corpus that is to come.
         observer: shown the preparation of a sample.
 
     Raises:
-        RecipeError, UsageError, DataError: recipe, device or corpus cannot be used.
+        RecipeError, UsageError, DataError: recipe, device or corpus cannot be used. That a run cannot fit is in the
+            plan, and comes before what its data lack.
     """
     elsewhere = device_memory_bytes is not None and device != "auto"
     device_type = device if elsewhere else choose_device(device, 0).type
     corpus = open_data(recipe, observer)
+    refusal: RecipeError | None = None
     try:
         make_task(recipe, corpus).check()
     except RecipeError as error:
-        observer.warning(f"training would be refused: {error.message}")
-    return predict_memory(
+        refusal = error
+    plan = predict_memory(
         lambda changed: make_task(changed, corpus),
         recipe,
         device_type=device_type,
@@ -82,6 +87,12 @@ def plan_memory(
         device_memory_bytes=device_memory_bytes,
         ranks_on_host=ranks_on_host,
     )
+    if refusal is not None and dry_run:
+        remedy = "" if refusal.hint is None else f" ({refusal.hint})"
+        observer.warning(f"training would be refused: {refusal.message}{remedy}")
+    elif refusal is not None and plan.fits:
+        raise refusal
+    return plan
 
 
 def train(
@@ -124,7 +135,7 @@ def train(
         ranks.barrier()
         run = RunFolder(out)
         with run.held() if ranks.is_first else nullcontext():
-            return session.train(run, checkpoint=None)
+            return session.train(session.engine_at(run, None), resumed=False)
 
 
 def recipe_to_resume(run_dir: Path, start_from: str, overrides: Sequence[str] = ()) -> TrainingRecipe | None:
@@ -180,9 +191,9 @@ def resume_run(
         state = TrainerState.from_json(checkpoint.trainer) if checkpoint else TrainerState()
         ranks.check_same(state.progress.step, "the checkpoint to go on from at step", place)
         _check_not_beyond(recipe, state, run)
-        if checkpoint is not None and ranks.is_first:
-            _end_what_a_kill_cut_off(run, recipe, state, observer)
         if checkpoint is not None and state.is_over(recipe):
+            if start_from == "latest" and ranks.is_first:
+                _end_what_a_kill_cut_off(run, recipe, state, observer)
             at = f"step {state.progress.step} of {recipe.run.max_steps}"
             observer.notice(f"{run.path} is already at {at}: nothing to do")
             return {**_result(run, state, ALREADY_FINISHED), "checkpoint": str(checkpoint.path)}
@@ -190,17 +201,16 @@ def resume_run(
         session.check_same_corpus(run, checkpoint)
         if recipe.run.warm_start is not None and checkpoint is None:
             session.warm_start(recipe.run.warm_start)
+        engine = session.engine_at(run, checkpoint)
         if ranks.is_first:
-            if start_from != "latest":
-                _open_store(run, recipe, observer).go_back_to(state.progress.step)
-            run.go_on(
-                state.progress.step,
-                changes,
-                session.record()["environment"],
-                evaluation_pending=state.evaluation_pending,
-            )
+            # Nothing is refused from here on, so that a refused resume has changed nothing.
+            if checkpoint is not None:
+                _take_up(_open_store(run, recipe, observer), state, is_newest=start_from == "latest")
+            environment = session.record()["environment"]
+            run.go_on(state.progress.step, changes, environment, evaluation_pending=state.evaluation_pending)
+            session.check_disk(run.checkpoints)
         ranks.barrier()
-        return session.train(run, checkpoint=checkpoint)
+        return session.train(engine, resumed=checkpoint is not None)
 
 
 def _check_not_beyond(recipe: TrainingRecipe, state: TrainerState, run: RunFolder) -> None:
@@ -212,13 +222,17 @@ def _check_not_beyond(recipe: TrainingRecipe, state: TrainerState, run: RunFolde
         )
 
 
+def _take_up(store: CheckpointStore, state: TrainerState, *, is_newest: bool) -> None:
+    """Makes the checkpoint that a run goes on from the latest, as if it had just been saved."""
+    if not is_newest:
+        store.go_back_to(state.progress.step)
+    store.repair_links(latest=state.progress.step, best=state.best["step"] if state.best else None)
+
+
 def _end_what_a_kill_cut_off(run: RunFolder, recipe: TrainingRecipe, state: TrainerState, observer: Observer) -> None:
-    """Does what follows the last rename of a checkpoint, where a kill may have come in between."""
-    if run.manifest.state["final"]:
-        return
-    best_step = state.best["step"] if state.best else None
-    _open_store(run, recipe, observer).repair_links(latest=state.progress.step, best=best_step)
-    if state.is_over(recipe):
+    """Does what follows the rename of a run's last checkpoint, where a kill may have come in between."""
+    if not run.manifest.state["final"]:
+        _take_up(_open_store(run, recipe, observer), state, is_newest=True)
         run.close(final=True)
 
 
@@ -293,15 +307,19 @@ class Session:
             "environment": environment_record(self.device, self.ranks, deterministic=recipe.run.deterministic),
         }
 
-    def check_disk(self, out: Path) -> None:
-        """Warns, before the first step, of a disk that cannot take one checkpoint."""
-        averaged = self.recipe.optimizer.average_decay > 0
+    def check_disk(self, folder: Path) -> None:
+        """Warns of a disk that cannot take one more checkpoint: older ones go only when a new one is whole.
+
+        Args:
+            folder: where it is to lie; need not be there yet.
+        """
+        decay = self.recipe.optimizer.average_decay
         trained = trainable_parameters(self.model)
-        needed = expected_checkpoint_bytes(model_tensors(self.model), trained, averaged=averaged)
-        lacking = missing_bytes(out, needed)
+        needed = expected_checkpoint_bytes(model_tensors(self.model), trained, average_decay=decay)
+        lacking = missing_bytes(folder, needed)
         if lacking:
             self._observer.warning(
-                f"{out}: a checkpoint takes {needed:,} bytes and the disk has {needed - lacking:,} free; "
+                f"{folder}: a checkpoint takes {needed:,} bytes and the disk has {needed - lacking:,} free; "
                 "saving will fail"
             )
 
@@ -339,16 +357,25 @@ class Session:
             tokenizer=self.tokenizer,
         )
 
-    def train(self, run: RunFolder, *, checkpoint: LoadedCheckpoint | None) -> dict[str, Any]:
-        """Trains from a checkpoint, or from the start, and closes the run's records."""
+    def engine_at(self, run: RunFolder, checkpoint: LoadedCheckpoint | None) -> Engine:
+        """What trains the model in the run, at a checkpoint or at the start.
+
+        Raises:
+            DataError: the checkpoint does not fit the model.
+        """
         store = _open_store(run, self.recipe, self._observer) if self.ranks.is_first else None
         engine = self.engine(run, store, self._observer)
         if checkpoint is not None:
             engine.restore(checkpoint)
+        return engine
+
+    def train(self, engine: Engine, *, resumed: bool) -> dict[str, Any]:
+        """Trains on from where the engine is, and closes the run's records."""
+        run = engine.run
         first_step = engine.state.progress.step
         first_tokens = engine.state.progress.tokens
         if self.ranks.is_first:
-            run.event("started" if checkpoint is None else "resumed", first_step)
+            run.event("resumed" if resumed else "started", first_step)
         self._observer.training_started(self._facts(run, first_step))
         training_since = time.perf_counter()
         reason = engine.train()

@@ -26,7 +26,7 @@ def environment_record(device: torch.device, ranks: Ranks, *, deterministic: boo
     """Versions, device, threads, ranks, and whether deterministic kernels were asked for and obtained."""
     return {
         "strata": strata_core.__version__,
-        "code": _git_state(Path(strata_core.__file__).parent),
+        "code": _git_state(Path(strata_core.__file__)),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "machine": platform.machine(),
@@ -78,9 +78,14 @@ def _processor() -> str:
     return platform.processor() or sys.platform
 
 
-def _git_state(folder: Path) -> dict[str, Any] | None:
-    """The commit that the code was checked out from and whether it was changed since; None outside a checkout."""
+def _git_state(module: Path) -> dict[str, Any] | None:
+    """The commit that the code was checked out from and whether it was changed since; None outside a checkout.
+
+    A repository that does not track the module is somebody else's, with the package installed inside it.
+    """
+    folder = module.parent
     try:
+        _git(folder, "ls-files", "--error-unmatch", module.name)
         commit = _git(folder, "rev-parse", "HEAD")
         return {"commit": commit, "dirty": bool(_git(folder, "status", "--porcelain", "--untracked-files=no"))}
     except (OSError, subprocess.SubprocessError):

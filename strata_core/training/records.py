@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from strata_core.files import storage_errors, write_file
 
@@ -31,15 +32,19 @@ class RecordLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lock = threading.Lock()
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Adds one record.
+        """Adds one record; a line before it that a kill or a full disk cut short is dropped.
+
+        Threads may append at the same time, one process.
 
         Raises:
-            StorageError: the file system refused; a line cut short is dropped by the next `keep_up_to`.
+            StorageError: the file system refused; what it took of the line is dropped by the next `append`.
         """
-        line = json.dumps(_plain(record), ensure_ascii=False, allow_nan=False) + "\n"
-        with storage_errors(self.path, wanted_bytes=len(line)), open(self.path, "a", encoding="utf-8") as file:
+        line = (json.dumps(_plain(record), ensure_ascii=False, allow_nan=False) + "\n").encode()
+        with self._lock, storage_errors(self.path, wanted_bytes=len(line)), open(self.path, "a+b") as file:
+            _drop_torn_line(file)
             file.write(line)
 
     def sync(self) -> None:
@@ -49,11 +54,11 @@ class RecordLog:
                 os.fsync(file.fileno())
 
     def read(self) -> list[dict[str, Any]]:
-        """The whole records; a last line that a kill cut short is left out."""
+        """The whole records; a last line that was cut short is left out."""
         if not self.path.exists():
             return []
         records = []
-        for line in self.path.read_bytes().split(b"\n"):
+        for line in self.path.read_bytes().split(b"\n")[:-1]:
             if line:
                 try:
                     records.append(json.loads(line))
@@ -70,3 +75,14 @@ class RecordLog:
         data = lines.encode()
         if data != self.path.read_bytes():
             write_file(self.path, data)
+
+
+def _drop_torn_line(file: BinaryIO) -> None:
+    """Cuts off what follows the last end of a line: half a record, which would spoil the one appended to it."""
+    size = file.seek(0, os.SEEK_END)
+    if size == 0:
+        return
+    file.seek(size - 1)
+    if file.read(1) != b"\n":
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)

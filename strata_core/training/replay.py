@@ -18,7 +18,7 @@ from strata_core.manifest import verify
 from strata_core.observer import SILENT, Observer
 from strata_core.recipes.writing import dump_recipe
 from strata_core.training import worker
-from strata_core.training.checkpoint import LoadedCheckpoint, model_tensors
+from strata_core.training.checkpoint import LoadedCheckpoint
 from strata_core.training.checkpoint.reading import (
     CONFIG_FILE,
     MODEL_FILE,
@@ -218,7 +218,8 @@ def _differences(
 ) -> list[Difference]:
     """Trains, and lists whatever came out otherwise than claimed."""
     if claim.before is None:
-        start = {name: tensor.cpu().clone() for name, tensor in model_tensors(engine.model).items()}
+        state = engine.checkpoint_state()
+        start = {name: tensor.cpu().clone() for name, tensor in {**state.model, **state.optimizer}.items()}
     else:
         _restore(engine, claim.before)
         start = {**claim.before.model, **claim.before.optimizer}

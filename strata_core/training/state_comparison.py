@@ -68,7 +68,7 @@ def tensor_differences(
         file: the file they are in.
         claimed: from the run, on the CPU.
         replayed: on any device.
-        before: the tensors where the replay began; those not in it count as zero.
+        before: the tensors where the replay began; those not in it count as zero, as moments begin.
         step: the step after which both are.
     """
     for name in [*replayed, *(name for name in claimed if name not in replayed)]:

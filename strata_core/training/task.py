@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -47,6 +47,24 @@ class EvaluationContext:
     autocast: Callable[[], AbstractContextManager[Any]]
     stop_requested: Callable[[], bool]
     progress: Callable[[int, int], None]
+
+    def my_share(self, n_batches: int) -> Iterator[int]:
+        """Which of an evaluation's batches this rank computes, while the progress over all of them is shown.
+
+        Raises:
+            EvaluationStopped: a stop was requested meanwhile.
+        """
+        for index in range(n_batches):
+            if self.stop_requested():
+                raise EvaluationStopped
+            if index % self.ranks.world_size == self.ranks.rank:
+                yield index
+            self.progress(index + 1, n_batches)
+
+    def zeros(self, *shape: int) -> Tensor:
+        """Where ranks put what they find, each its own part, to be summed: float64, on MPS float32."""
+        dtype = torch.float32 if self.device.type == "mps" else torch.float64
+        return torch.zeros(shape, dtype=dtype, device=self.device)
 
 
 class EvaluationStopped(Exception):

@@ -23,6 +23,23 @@ def test_a_dry_run_prints_the_resolved_recipe_and_writes_nothing(tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_corpus_without_validation_is_refused_once_with_the_remedy_and_planned_for_all_the_same(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("one text with some words in it\n" * 200)
+    corpus = str(tmp_path / "corpus")
+    assert main.run(["prepare-corpus", str(tmp_path / "a.txt"), "--out", corpus, "--val-fraction", "0"]) == 0
+    capsys.readouterr()
+    small = ("model.n_layers=1", "model.d_model=16", "model.n_heads=2", "batch.seq_len=16", "batch.batch_size=8")
+    settings = [part for setting in (*small, f"corpus.path={corpus}") for part in ("--set", setting)]
+    arguments = ["train-lm", "--recipe", "lm/small", *settings, "--out", str(tmp_path / "run")]
+    assert main.run(arguments) == 2
+    said = capsys.readouterr().err
+    assert said.count("has no validation split") == 1 and "set evaluation.every = 0" in said
+    assert not (tmp_path / "run").exists()
+    assert main.run([*arguments, "--dry-run"]) == 0
+    said = capsys.readouterr().err
+    assert "warning: training would be refused" in said and "set evaluation.every = 0" in said
+
+
 def test_a_run_that_cannot_fit_is_refused_before_anything_starts(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     arguments = ["train-lm", "--recipe", "lm/1b", "--device", "cuda", "--device-memory", "40GiB"]

@@ -11,6 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from strata_core.errors import DataError
 from strata_core.manifest import Parent
+from strata_core.training.averaging import is_averaging
 from strata_core.training.checkpoint.copying import copy_all
 
 _NAMES_IN_A_MESSAGE = 5
@@ -88,16 +89,19 @@ def copy_tensors(loaded: Mapping[str, Tensor], into: Mapping[str, Tensor], *, so
     copy_all((tensor.detach(), loaded[name]) for name, tensor in into.items())
 
 
-def expected_checkpoint_bytes(model: Mapping[str, Tensor], trained: Iterable[str], *, averaged: bool = False) -> int:
+def expected_checkpoint_bytes(
+    model: Mapping[str, Tensor], trained: Iterable[str], *, average_decay: float = 0.0
+) -> int:
     """The size of a checkpoint's tensors before there is an optimizer state, in bytes.
 
     Args:
         model: the tensors of the model by name.
         trained: names of those that will get AdamW moments: two of the parameter's own size and a 4-byte step.
-        averaged: whether their average is saved beside each of them.
+        average_decay: the recipe's `optimizer.average_decay`; where it averages, each is saved beside its average.
     """
     weights_bytes = sum(tensor.nbytes for tensor in model.values())
-    moments_bytes = sum((3 if averaged else 2) * model[name].nbytes + 4 for name in trained)
+    copies = 3 if is_averaging(average_decay) else 2
+    moments_bytes = sum(copies * model[name].nbytes + 4 for name in trained)
     return weights_bytes + moments_bytes
 
 

@@ -20,7 +20,7 @@ from strata_core.models.transformer import CAUSAL
 from strata_core.objectives.next_token import IGNORED, next_token_loss, next_token_nats
 from strata_core.recipes.lm import LMRecipe
 from strata_core.training.order import SampleOrder
-from strata_core.training.task import Batch, EvaluationContext, EvaluationStopped, StepPlan
+from strata_core.training.task import Batch, EvaluationContext, StepPlan
 
 _SHAPE_SETTINGS = tuple(field.name for field in dataclasses.fields(TransformerConfig) if field.name != "vocab_size")
 
@@ -167,16 +167,13 @@ class LanguageModelTask:
     def _measure(
         self, model: nn.Module, split: TokenSplit, context: EvaluationContext, *, limit: int
     ) -> dict[str, float]:
-        """The metrics of the first `limit` batches, 0 for all, and how many "tokens" were predicted."""
+        """The metrics of the first `limit` batches, 0 for all, and how many "tokens" are predicted; NaN without any."""
+        if split.n_tokens < 2:
+            return dict.fromkeys(("loss", "perplexity", "bits_per_byte"), math.nan) | {"tokens": 0}
         batches = list(self._evaluation_windows(split, limit))
-        nats = torch.zeros(len(batches), dtype=torch.float32 if context.device.type == "mps" else torch.float64)
-        nats = nats.to(context.device)
-        for index, windows in enumerate(batches):
-            if context.stop_requested():
-                raise EvaluationStopped
-            if index % context.ranks.world_size == context.ranks.rank:
-                nats[index] = self._batch_nats(model, self._read(split, windows), context)
-            context.progress(index + 1, len(batches))
+        nats = context.zeros(len(batches))
+        for index in context.my_share(len(batches)):
+            nats[index] = self._batch_nats(model, self._read(split, batches[index]), context)
         tokens = min(split.n_tokens - 1, sum(len(windows) for windows in batches) * self._seq_len)
         loss = sum(context.ranks.sum(nats).tolist()) / tokens
         return {

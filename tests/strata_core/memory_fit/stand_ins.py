@@ -72,6 +72,9 @@ class RowsTask:
         self._evaluation_rows = evaluation_rows
         self._selects = selects
 
+    def check(self) -> None:
+        pass
+
     def build_model(self) -> nn.Module:
         return nn.Sequential(nn.Linear(self.features, 128, bias=False), nn.Tanh())
 

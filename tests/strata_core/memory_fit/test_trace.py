@@ -81,6 +81,14 @@ def test_weights_and_optimizer_are_four_and_eight_bytes_a_parameter() -> None:
     assert found.checkpoint_bytes == 12 * parameters + 4 * tensors
 
 
+def test_an_average_is_four_bytes_a_parameter_more_in_memory_and_in_a_checkpoint() -> None:
+    plain, averaged = recipe(), recipe(optimizer__average_decay=0.5)
+    parameters = sum(each.numel() for each in language_model_task(plain).build_model().parameters())
+    before, after = (traced(language_model_task(each), each) for each in (plain, averaged))
+    assert after.parts["optimizer"] - before.parts["optimizer"] == 4 * parameters
+    assert after.checkpoint_bytes - before.checkpoint_bytes == 4 * parameters
+
+
 def test_several_ranks_add_buckets_of_four_bytes_a_parameter() -> None:
     settings = recipe()
     found = traced(language_model_task(settings), settings, world_size=2)

@@ -6,7 +6,8 @@ from strata_core.recipes import RESUMABLE_KEYS, changed_keys, check_resumable, k
 
 @pytest.fixture
 def recipe(write):
-    return write('[corpus]\nsample = "python-topics"\n[optimizer]\nschedule_steps = 100\n')
+    kept = "[optimizer]\nschedule_steps = 100\n[model.graph_object_memory]\nanneal_steps = 100\n"
+    return write(f'[corpus]\nsample = "python-topics"\n{kept}')
 
 
 def test_changes_are_listed_with_old_and_new_value(recipe):

@@ -61,6 +61,7 @@ def test_all_faults_are_shown_at_once_in_the_order_of_the_file_each_with_line_ke
         ("run.max_steps = 1.5", "valid integer"),
         ("run.max_steps = true", "valid integer"),
         ("run.seed = 9007199254740992", "less than or equal to 9007199254740991"),
+        ("run.initial_loss_scale = 0.5", "greater than or equal to 1"),
         ("run.compile = 1", "valid boolean"),
         ("run.log_every = 0", "greater than or equal to 1"),
         ("model.dropout = 1.0", "less than 1"),
@@ -165,3 +166,12 @@ def test_a_long_value_is_cut_in_the_message(write):
 
 def test_an_unknown_kind_is_refused(write):
     assert any("kind = 'lmm'" in problem for problem in problems(write(f'kind = "lmm"\n{MINIMAL}')))
+
+
+def test_a_table_that_only_an_override_has_is_a_fault_of_the_override(write):
+    path = write(MINIMAL + "[run]\nmax_stepz = 1\n")
+    assert problems(path, ["modle.x=1", "checkpoint.evry=3"]) == [
+        "R:4: run.max_stepz = 1: unknown key; did you mean run.max_steps?",
+        "--set modle.x=1: unknown table; did you mean [model]?",
+        "--set checkpoint.evry=3: unknown key; did you mean checkpoint.every?",
+    ]

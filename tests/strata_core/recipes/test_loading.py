@@ -28,7 +28,7 @@ def test_derived_settings_follow_from_others(write):
     assert recipe.model.d_ff == 704  # 8/3 x 256 = 682.67, the next multiple of 64
     assert recipe.model.max_seq_len == 96
     assert recipe.batch.micro_batch_size == 12
-    assert recipe.optimizer.schedule_steps == 70
+    assert recipe.optimizer.schedule_steps == recipe.model.graph_object_memory.anneal_steps == 70
 
 
 def test_a_width_whose_share_is_a_multiple_of_64_is_not_rounded_further(write):
@@ -37,10 +37,13 @@ def test_a_width_whose_share_is_a_multiple_of_64_is_not_rounded_further(write):
 
 def test_what_is_written_wins_over_what_would_follow(write):
     recipe = load_recipe(
-        write(MINIMAL + "[model]\nn_kv_heads = 2\nd_ff = 100\nmax_seq_len = 4096\n[optimizer]\nschedule_steps = 500\n")
+        write(
+            f"{MINIMAL}[model]\nn_kv_heads = 2\nd_ff = 100\nmax_seq_len = 4096\n"
+            "[model.graph_object_memory]\nanneal_steps = 50\n[optimizer]\nschedule_steps = 500\n"
+        )
     )
     assert (recipe.model.n_kv_heads, recipe.model.d_ff, recipe.model.max_seq_len) == (2, 100, 4096)
-    assert recipe.optimizer.schedule_steps == 500
+    assert (recipe.optimizer.schedule_steps, recipe.model.graph_object_memory.anneal_steps) == (500, 50)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ import torch
 from strata_core.corpus.reading import open_corpus
 from strata_core.errors import DataError, DivergedError, PlaceTakenError, RecipeError, UsageError
 from strata_core.manifest import Manifest, verify
+from strata_core.training import launch
 from strata_core.training.checkpoint import load_checkpoint
+from strata_core.training.engine import Engine
 from strata_core.training.launch import resume_run, train
 from strata_core.training.run_folder import RunFolder
 from strata_core.training.stop import StopRequests
@@ -34,6 +38,16 @@ def undisturbed(module_folder, tiny_recipe):
     if not run.exists():
         train(tiny_recipe(*CADENCE), run, device="cpu")
     return run
+
+
+class Warnings:
+    """An observer that keeps warnings and nothing else."""
+
+    def __init__(self):
+        self.texts = []
+
+    def __getattr__(self, name):
+        return (lambda text: self.texts.append(text)) if name == "warning" else (lambda *_, **__: None)
 
 
 def contents(folder):
@@ -190,6 +204,88 @@ def test_another_corpus_is_refused_with_both_digests(tiny_recipe, tmp_path, byte
         resume_run(tmp_path / "run", device="cpu")
 
 
+def state_of_checkpoints(run):
+    """Names and targets of links in the checkpoints folder, and every file of the run."""
+    entries = (run / "checkpoints").iterdir()
+    return {entry.name: os.readlink(entry) if entry.is_symlink() else None for entry in entries}, contents(run)
+
+
+def test_a_refused_resume_from_an_earlier_step_leaves_the_latest_checkpoint_the_latest(
+    tiny_recipe, tmp_path, byte_corpus
+):
+    corpus = tmp_path / "corpus"
+    shutil.copytree(byte_corpus, corpus)
+    run = tmp_path / "run"
+    train(tiny_recipe(f"corpus.path={str(corpus)!r}", "checkpoint.every=1", "run.max_steps=3"), run, device="cpu")
+    RunFolder(run).close(final=False)
+    before = state_of_checkpoints(run)
+    shutil.rmtree(corpus)
+    write_byte_corpus(corpus, {"train": made_up_documents(25, seed=1), "val": made_up_documents(6, seed=2)})
+    with pytest.raises(RecipeError, match="the run was started with"):
+        resume_run(run, start_from="1", overrides=["run.max_steps=4"], device="cpu")
+    assert state_of_checkpoints(run) == before
+    assert before[0]["latest"] == "step-00000003"
+
+
+def test_a_checkpoint_that_cannot_be_taken_over_leaves_the_later_ones(undisturbed, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    shutil.copytree(undisturbed, run, symlinks=True)
+    before = state_of_checkpoints(run)
+
+    def refused(self, checkpoint):
+        raise DataError("it does not fit the model")
+
+    monkeypatch.setattr(Engine, "restore", refused)
+    with pytest.raises(DataError, match="does not fit"):
+        resume_run(run, start_from="4", device="cpu")
+    assert state_of_checkpoints(run) == before
+
+
+def test_a_step_at_which_nothing_is_left_to_do_does_not_become_the_latest(undisturbed, tmp_path, monkeypatch):
+    """At step 8 the patience asked for now is exhausted; the run had more and went on to step 12."""
+    run = tmp_path / "run"
+    shutil.copytree(undisturbed, run, symlinks=True)
+    RunFolder(run).close(final=False)
+    before = state_of_checkpoints(run)
+    checkpoint = load_checkpoint(run / "checkpoints" / "step-00000008")
+    exhausted = replace(checkpoint, trainer={**checkpoint.trainer, "evaluations_without_gain": 1})
+    monkeypatch.setattr(launch, "load_checkpoint", lambda path: exhausted)
+    result = resume_run(run, start_from="8", overrides=["evaluation.patience=1"], device="cpu")
+    assert result["stopped_because"] == "already finished"
+    assert state_of_checkpoints(run) == before
+
+
+def test_the_best_checkpoint_of_an_earlier_step_is_the_best_again(undisturbed, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(undisturbed, run, symlinks=True)
+    assert (run / "checkpoints" / "best").resolve().name == "step-00000012"
+    stop = StopRequests()
+    stop.request("at once")
+    resume_run(run, start_from="8", device="cpu", stop=stop)
+    assert (run / "checkpoints" / "best").resolve().name == "step-00000005"
+    assert verify(run).ok
+
+
+@pytest.mark.parametrize("average", ["optimizer.average_decay=0.0", "optimizer.average_decay=0.5"])
+def test_a_disk_without_room_for_a_checkpoint_is_told_of_at_the_start_and_at_a_resume(
+    tiny_recipe, tmp_path, monkeypatch, average
+):
+    asked = []
+
+    def one_byte_short(folder, needed_bytes):
+        asked.append((folder.name, needed_bytes))
+        return 1
+
+    monkeypatch.setattr(launch, "missing_bytes", one_byte_short)
+    warned, run = Warnings(), tmp_path / "run"
+    train(tiny_recipe(average, "run.max_steps=2", "optimizer.warmup_steps=1"), run, device="cpu", observer=warned)
+    resume_run(run, overrides=["run.max_steps=3"], device="cpu", observer=warned)
+    saved = load_checkpoint(run / "checkpoints" / "step-00000003")
+    size_bytes = sum(tensor.nbytes for tensor in [*saved.model.values(), *saved.optimizer.values()])
+    assert asked == [("run", size_bytes), ("checkpoints", size_bytes)]
+    assert len(warned.texts) == 2 and all("saving will fail" in text for text in warned.texts)
+
+
 def test_another_tokenizer_of_the_same_size_is_refused(tiny_recipe, tmp_path, byte_corpus):
     corpus = tmp_path / "corpus"
     shutil.copytree(byte_corpus, corpus)
@@ -202,13 +298,6 @@ def test_another_tokenizer_of_the_same_size_is_refused(tiny_recipe, tmp_path, by
 
 
 def test_the_newest_whole_checkpoint_is_taken_with_one_warning(undisturbed, tmp_path):
-    class Warnings:
-        def __init__(self):
-            self.texts = []
-
-        def __getattr__(self, name):
-            return (lambda text: self.texts.append(text)) if name == "warning" else (lambda *_, **__: None)
-
     run = tmp_path / "run"
     shutil.copytree(undisturbed, run, symlinks=True)
     damaged = run / "checkpoints" / "step-00000012" / "model.safetensors"

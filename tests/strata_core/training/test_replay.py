@@ -19,6 +19,7 @@ from strata_core.training.replay import ROUNDING_TOLERANCE, replay
 from strata_core.training.run_folder import RunFolder
 from strata_core.training.stop import StopRequests
 from strata_core.training.tasks import language_model
+from strata_core.training.tasks.kinds import make_task, open_data
 from tests.drills.forking import records_without_timing
 
 CADENCE = ("checkpoint.every=4", "checkpoint.keep_last=20", "evaluation.every=5", "batch.num_workers=0")
@@ -302,6 +303,21 @@ def test_sums_over_ranks_may_be_off_by_rounding_and_no_more(forged):
     rewrite_manifests_of_folder(forged, 12)
     (difference,) = replay(forged).differences
     assert difference.name == NUDGED
+
+
+def test_a_weight_behind_its_average_is_held_against_its_own_way_from_the_runs_start(tiny_recipe, tmp_path):
+    run, recipe = tmp_path / "run", tiny_recipe(*CADENCE, "optimizer.average_decay=0.6", "run.max_steps=4")
+    train(recipe, run, device="cpu")
+    assert replay(run).equal
+    with_record(run, world_size=4)
+    start = make_task(recipe, open_data(recipe)).build_model().get_parameter(NUDGED).detach()
+    file, name = checkpoint(run, 4) / "optimizer.safetensors", f"{NUDGED}.iterate"
+    way = float((load_file(file)[name] - start).norm())
+    rewrite_tensors(file, nudge(3 * ROUNDING_TOLERANCE * way, name))
+    rewrite_manifests_of_folder(run, 4)
+    (difference,) = replay(run).differences
+    assert difference.name == name
+    assert difference.relative == pytest.approx(3 * ROUNDING_TOLERANCE, rel=0.05)
 
 
 def test_the_recorded_number_of_threads_is_used_and_given_back(forged):

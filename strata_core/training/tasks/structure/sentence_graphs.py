@@ -76,7 +76,6 @@ class SentenceGraphs:
 
     def __init__(self, recipe: LMRecipe) -> None:
         self._seed = recipe.run.seed
-        self._max_steps = recipe.run.max_steps
         self._settings = recipe.model.graph_object_memory
 
     def tensors(
@@ -92,15 +91,16 @@ class SentenceGraphs:
         Args:
             sentences: at least one.
             numbers: of the sentences, which key the graphs that are dealt out anew.
-            step: the optimizer step, from 0; None in evaluation, which reads as the last step does.
+            step: the optimizer step, from 0; None in evaluation, which reads as the anneal's last step does.
             learn: False where there is nothing to learn of the sentences: their graphs cannot be read then.
         """
         if not self._settings.enabled:
             return {}
         seeds = [derive_seed(self._seed, "random graph of a sentence", number) for number in numbers]
+        anneal_steps = self._settings.anneal_steps
         mixture = mixture_at(
-            self._max_steps - 1 if step is None else step,
-            self._max_steps,
+            anneal_steps - 1 if step is None else step,
+            anneal_steps,
             final_learned_weight=self._settings.anneal_final_learned_weight,
             fixed_learned_weight=self._settings.learned_weight,
         )

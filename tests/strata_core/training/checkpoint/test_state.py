@@ -70,4 +70,4 @@ def test_another_shape_or_dtype_is_refused(found):
 def test_expected_bytes_are_the_weights_and_two_moments_with_a_step_each():
     model = {"w": torch.zeros(10, 3), "frozen": torch.zeros(7, dtype=torch.bfloat16)}
     assert expected_checkpoint_bytes(model, ["w"]) == 120 + 14 + 2 * 120 + 4
-    assert expected_checkpoint_bytes(model, ["w"], averaged=True) == 120 + 14 + 3 * 120 + 4
+    assert expected_checkpoint_bytes(model, ["w"], average_decay=0.9) == 120 + 14 + 3 * 120 + 4

@@ -12,6 +12,7 @@ from strata_core.models.structured_language_model import GRAPH_OBJECT_PREFIX
 from strata_core.recipes import load_recipe
 from strata_core.training.checkpoint import load_checkpoint
 from strata_core.training.launch import resume_run, train
+from strata_core.training.replay import replay
 from tests.strata_core.training.tasks.role_edits.role_edit_corpus import make_role_edit_corpus
 from tests.strata_core.training.tasks.role_edits.test_losses import EVERYTHING
 from tests.strata_core.training.tasks.structure.treebank_corpus import ALL_WEIGHTS, make_corpus, small_recipe
@@ -130,6 +131,21 @@ def test_a_warm_start_of_another_width_is_refused(undisturbed, treebank, tmp_pat
     recipe = small_recipe(treebank, *MIXED, "model.d_model=20", f"run.warm_start={str(undisturbed)!r}")
     with pytest.raises(DataError, match="does not match the model"):
         train(recipe, tmp_path / "run", device="cpu")
+
+
+def test_a_raised_number_of_steps_leaves_the_anneal_of_the_steps_before_as_it_was(treebank, tmp_path):
+    graphs = "model.graph_object_memory"
+    annealed = f"{graphs}.enabled=true", f"{graphs}.intervention='typed'", f"{graphs}.anneal_final_learned_weight=0.0"
+    cadence = "run.max_steps=4", "checkpoint.every=2", "checkpoint.keep_last=9"
+    run, again = tmp_path / "run", tmp_path / "again"
+    recipe = small_recipe(treebank, *ALL_WEIGHTS, *annealed, "model.predicate_memory.enabled=true", *cadence)
+    train(recipe, run, device="cpu")
+    shutil.copytree(run, again, symlinks=True)
+    resume_run(again, start_from="2", overrides=["run.max_steps=6"], device="cpu")
+    assert records(again)[:4] == records(run)
+    assert same(weights(again, 4), weights(run, 4))
+    for step in (4, 6):
+        assert replay(again, step=step).equal
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import torch
 from strata_core.corpus.structure_reading import SentenceArrays
 from strata_core.training.tasks.structure.sentence_graphs import (
     READBACK,
+    SentenceGraphs,
     sentence_edges,
     slot_tensors,
     slot_type_labels,
@@ -14,7 +15,7 @@ from strata_core.training.tasks.structure.sentence_graphs import (
 )
 from tests.strata_core.training.tasks.role_edits.role_edit_corpus import make_role_edit_corpus
 from tests.strata_core.training.tasks.structure.test_task import context, open_gates
-from tests.strata_core.training.tasks.structure.treebank_corpus import ALL_WEIGHTS, small_task
+from tests.strata_core.training.tasks.structure.treebank_corpus import ALL_WEIGHTS, small_recipe, small_task
 
 GRAPHS = ("model.graph_object_memory.enabled=true", "model.graph_object_memory.intervention='typed'")
 LEARNED = "model.predicate_memory.enabled=true"
@@ -87,6 +88,15 @@ def test_the_batch_of_a_step_brings_the_mixture_of_the_anneal(treebank):
     assert mixtures(treebank) == [[1.0, 1.0]] * 3
     fixed = "model.graph_object_memory.learned_weight=0.4"
     assert mixtures(treebank, ANNEAL, fixed) == [[0.4, 0.6]] * 3
+    ends = "model.graph_object_memory.anneal_steps=6"
+    assert mixtures(treebank, ANNEAL, ends) == [[1.0, 0.0], [0.25, 0.75], [0.25, 0.75]]
+
+
+def test_an_evaluation_reads_as_the_end_of_the_anneal_whatever_the_length_of_the_run(treebank):
+    settings = (*GRAPHS, LEARNED, ANNEAL, "objective.ud.arc=1.0", "model.graph_object_memory.anneal_steps=30")
+    for steps in (11, 60):
+        graphs = SentenceGraphs(small_recipe(treebank, *settings, f"run.max_steps={steps}"))
+        assert graphs.tensors(SENTENCES, [0, 1, 2], step=None)[READBACK].tolist() == [0.25, 0.75]
 
 
 def loss(corpus, *settings, change=(), step=0, training=False):
