@@ -291,7 +291,7 @@ def predict(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="Text, CoNLL-U, or JSON Lines of graphs with queries; - is standard input."
+            metavar="FILE", help="Text, CoNLL-U, or JSON Lines of queries about graphs; - is standard input."
         ),
     ],
     out: Annotated[
@@ -300,7 +300,7 @@ def predict(
     ] = None,
     format: Annotated[
         Literal["auto", "text", "tokens", "conllu", "jsonl"],
-        typer.Option(help="What FILE holds: a sentence a line, the same cut into words at spaces, CoNLL-U, graphs."),
+        typer.Option(help="What FILE holds: a sentence a line, the same cut into words at spaces, CoNLL-U, queries."),
     ] = "auto",
     start_from: WhichCheckpoint = None,
     device: ComputeDevice = "auto",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from strata_cli.display.streams import printable
 
@@ -21,8 +23,35 @@ def training_command(corpus: Path) -> str:
         found = json.loads((corpus / CORPUS_JSON).read_bytes())
     except (OSError, ValueError):
         found = {}
-    command = "strata train-lm --recipe lm/small"
-    if found.get("kind") == "graph":
-        recipe = "graph/clutrr" if found.get("targets") else "graph/synthetic"
-        command = f"strata train-graph --recipe {'graph/umls' if found.get('origin') == 'triples' else recipe}"
-    return f"{command} --set corpus.path={shlex.quote(printable(str(corpus)))}"
+    recipe = _graph_recipe(corpus, found) if found.get("kind") == "graph" else _language_recipe(found)
+    command = "train-graph" if recipe.startswith("graph/") else "train-lm"
+    settings = f"--set corpus.path={shlex.quote(printable(str(corpus)))}"
+    if found and not _validates(found):
+        settings += " --set evaluation.every=0"
+    return f"strata {command} --recipe {recipe} {settings}"
+
+
+def _language_recipe(found: Mapping[str, Any]) -> str:
+    structure = found.get("structure")
+    if not structure:
+        return "lm/small"
+    return "lm/mixed" if structure["labels"].get("role") else "lm/ud"
+
+
+def _graph_recipe(corpus: Path, found: Mapping[str, Any]) -> str:
+    from strata_core.corpus.graph_example import Mode
+    from strata_core.corpus.graph_layout import GRAPHS_FOLDER
+
+    if found.get("origin") == "triples":
+        return "graph/umls"
+    try:
+        # One byte an example.
+        modes = set((corpus / GRAPHS_FOLDER / "train" / "modes.bin").read_bytes())
+    except OSError:
+        modes = set()
+    return "graph/clutrr" if modes == {Mode.RELATION} else "graph/synthetic"
+
+
+def _validates(found: Mapping[str, Any]) -> bool:
+    split = found.get("splits", {}).get("val", {})
+    return bool(split.get("examples") or split.get("tokens"))

@@ -15,10 +15,27 @@ _SHOWN_ROWS = 60
 
 
 def write_evaluation(evaluation: Mapping[str, Any]) -> None:
-    """Writes an evaluation (EvaluationReport.to_json) to standard output."""
+    """Writes an evaluation (EvaluationReport.to_json) to standard output, without the tables that have no figures."""
     head = f"{evaluation['checkpoint']}, step {count_text(evaluation['step'])}"
     where = f"{evaluation['split']} of {evaluation['corpus']}"
-    _write_section(printable(f"{head} on {where}"), evaluation["metrics"])
+    _write_section(printable(f"{head} on {where}"), _without_empty(evaluation["metrics"]))
+
+
+def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _without_empty(value) if isinstance(value, Mapping) else value
+        for name, value in values.items()
+        if not isinstance(value, (Mapping, list)) or _has_figures(value)
+    }
+
+
+def _has_figures(value: Any) -> bool:
+    """Whether there is anything to tell: a table that has counts of 0 alone is of examples that the split lacks."""
+    if isinstance(value, Mapping):
+        return any(map(_has_figures, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_figures, value))
+    return value is not None and not (type(value) is int and value == 0)
 
 
 def _write_section(title: str, values: Mapping[str, Any]) -> None:

@@ -50,6 +50,18 @@ def read_folder(folder: Folder, budget: Budget) -> Contents:
     return contents
 
 
+def is_corpus(folder: Folder, contents: Contents) -> bool:
+    """Whether a folder is a strata corpus and nothing more: its manifest says so, and nothing in it could be loaded."""
+    if contents.format != "folder" or verdict_of(contents.findings) != CORRUPT:
+        return False
+    if any(file["verdict"] != CORRUPT for file in contents.files) or folder.kind("corpus.json") != "file":
+        return False
+    try:
+        return read_json_object(folder.file("manifest.json")).get("describes") == "corpus"
+    except Malformed:
+        return False
+
+
 def _read_entry(folder: Folder, name: str, contents: Contents, budget: Budget) -> None:
     kind = folder.kind(name)
     named_so = name.lower().endswith(_CHECKPOINT_ENDINGS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from strata_core.audit.containers import read_blob
 from strata_core.audit.findings import CORRUPT, NUMERIC, Finding, Malformed
-from strata_core.audit.folders import read_folder
+from strata_core.audit.folders import is_corpus, read_folder
 from strata_core.audit.names import find_wrappers
 from strata_core.audit.opening import Opened, check_exists
 from strata_core.audit.reading import Budget, Contents, PendingCheck
@@ -23,6 +23,7 @@ from strata_core.audit.summary import (
     summarise_optimizer,
 )
 from strata_core.audit.tensors import Tensor, distinct_elements
+from strata_core.errors import UsageError
 from strata_core.observer import SILENT, Observer
 
 
@@ -40,7 +41,7 @@ def inspect_checkpoint(
         observer: told about progress.
 
     Raises:
-        UsageError: there is nothing at `path`.
+        UsageError: there is nothing at `path`, or a corpus.
         DataError: `path` may not be read.
     """
     path = Path(path)
@@ -57,11 +58,18 @@ def open_contents(opened: Opened, path: Path) -> Contents:
     """Reads the file or folder at a path; the result's tensors can be read from while `opened` is open.
 
     Raises:
+        UsageError: it is a corpus.
         DataError: it may not be read.
     """
     budget = Budget(read_blob)
     if path.is_dir():
-        return read_folder(opened.folder(path), budget)
+        folder = opened.folder(path)
+        contents = read_folder(folder, budget)
+        if is_corpus(folder, contents):
+            raise UsageError(
+                f"{path} is a strata corpus, not a checkpoint", hint=f"strata verify-manifest {path} checks it"
+            )
+        return contents
     if not path.is_file():
         contents = Contents("special file")
         contents.corrupt(f"{path} is no regular file; it was not opened")

@@ -100,5 +100,16 @@ def refuse_findings(findings: Sequence[Finding]) -> None:
     raise DataError(
         f"{count} in annotated sentences",
         problems=first_problems(grave),
-        hint="correct them, or leave the sentences out with --on-error skip",
+        hint=f"correct them, or go on with --on-error skip, which {_what_skip_does(grave)}",
     )
+
+
+def _what_skip_does(grave: Sequence[Finding]) -> str:
+    kept = ", ".join(sorted({finding.kind for finding in grave if finding.severity is Severity.DOUBT}))
+    leaves_out = "leaves these sentences out"
+    if not kept:
+        return leaves_out
+    keeps = "keeps these sentences, without roles that are in doubt"
+    if all(finding.severity is Severity.DOUBT for finding in grave):
+        return keeps
+    return f"{leaves_out}, but for {kept}: such sentences stay, without roles that are in doubt"

@@ -4,6 +4,10 @@
      "query": {"mode": "entity", "branches": [{"start": 0, "steps": ["parent", "parent"]}]},
      "status": "supported", "answers": [2]}
 
+A query of mode "relation" asks for the label between two nodes, the second of them beside "branches":
+
+    {"mode": "relation", "branches": [{"start": 0}], "end": 2}
+
 `num_nodes` is never guessed from the edges. An edge is [source, relation, destination] with a relation by name or
 number, or [source, destination] where there is but one relation. A step of a query may be a relation with `^-1` behind
 its name: walked backwards. "query", "node_types", and of the labels "status", "answers", "number", "target" (or "y")
@@ -14,9 +18,9 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from strata_core.corpus.graph_example import Branch, Edge, GraphExample, Mode, Query, Status, example_faults
 from strata_core.corpus.graph_names import GraphNames
@@ -25,8 +29,20 @@ from strata_core.errors import DataError, first_problems
 BACKWARDS = "^-1"
 """Behind the name of a relation in a step of a query: walked backwards."""
 
+CORRECT_OR_SKIP = "correct them, or leave them out with --on-error skip"
+"""The remedy for faults in the examples of a corpus."""
+
 _LABELS = ("status", "answers", "number", "target", "y")
 _LARGEST_GRAPH = 1 << 24
+_SHOWN_CHARACTERS = 40
+
+
+class _Identified(Protocol):
+    @property
+    def id(self) -> str | int | None: ...
+
+
+Read = TypeVar("Read", bound=_Identified)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +51,7 @@ class GraphFault:
 
     file: str
     line: int
-    id: str | None
+    id: str | int | None
     details: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -44,7 +60,13 @@ class GraphFault:
 
 
 def read_graph_lines(
-    lines: Iterable[bytes], *, file: str, names: GraphNames, asks: bool = True, labelled: bool = True
+    lines: Iterable[bytes],
+    *,
+    file: str,
+    names: GraphNames,
+    asks: bool = True,
+    labelled: bool = True,
+    check: Callable[[GraphExample], Sequence[str]] = lambda example: (),
 ) -> Iterator[GraphExample | GraphFault]:
     """Streams the examples of a file, and a fault in the place of each line that gives none.
 
@@ -54,14 +76,27 @@ def read_graph_lines(
         names: of relations, node types and targets, of the model or corpus that the examples are for.
         asks: whether an example without a query is a fault; if not, its query has Mode.NOTHING.
         labelled: whether labels are read; if not, they are passed over unseen, and may be any.
+        check: what else is wrong with an example that is well formed, in words.
     """
-    parser = _Parser(names, asks, labelled)
-    first_lines: dict[str, int] = {}
+    yield from read_lines(lines, file=file, parse=_Parser(names, asks, labelled, check).parse)
+
+
+def read_lines(
+    lines: Iterable[bytes], *, file: str, parse: Callable[[bytes, str, int], Read | GraphFault]
+) -> Iterator[Read | GraphFault]:
+    """Streams what is made of each line that is not blank; an id that comes again is a fault.
+
+    Args:
+        lines: lines with their ends, as a file open for binary reading gives them.
+        file: the file's name for messages.
+        parse: called with a line, the file's name and the line's number from 1.
+    """
+    first_lines: dict[str | int, int] = {}
     for number, raw in enumerate(lines, 1):
         line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
         if not line.strip():
             continue
-        read = parser.parse(line, file, number)
+        read = parse(line, file, number)
         if read.id is not None and read.id in first_lines:
             read = GraphFault(file, number, read.id, (f"the id of line {first_lines[read.id]} again",))
         elif read.id is not None:
@@ -72,13 +107,44 @@ def read_graph_lines(
 def record_of(line: bytes) -> dict[str, Any] | None:
     """The JSON object on a line, a byte order mark before it left out; None where there is none."""
     try:
-        return _json_object(line.removeprefix(codecs.BOM_UTF8))
-    except _Refused:
+        return json_object(line.removeprefix(codecs.BOM_UTF8))
+    except ValueError:
         return None
 
 
-def refuse_faults(faults: list[GraphFault]) -> None:
+def json_object(line: bytes) -> dict[str, Any]:
+    """The JSON object on a line.
+
+    Raises:
+        ValueError: there is none; it says why.
+    """
+    try:
+        record = json.loads(line.decode())
+    except UnicodeDecodeError:
+        raise _Refused("not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise _Refused(_json_fault(error)) from None
+    except (ValueError, RecursionError):
+        raise _Refused("not JSON that can be read: a number is too long, or it is nested too deeply") from None
+    if not isinstance(record, dict):
+        raise _Refused("not a JSON object")
+    return record
+
+
+def _json_fault(error: json.JSONDecodeError) -> str:
+    rest = error.doc[error.pos :].strip()
+    if not rest:
+        return "not JSON: the line ends before the record does"
+    shown = rest if len(rest) <= _SHOWN_CHARACTERS else f"{rest[:_SHOWN_CHARACTERS]}..."
+    return f"not JSON from column {error.colno} on: {shown!r}"
+
+
+def refuse_faults(faults: list[GraphFault], *, remedy: str = CORRECT_OR_SKIP) -> None:
     """Strict reading: there may be no fault.
+
+    Args:
+        faults: what was found.
+        remedy: what can be done about them.
 
     Raises:
         DataError: its problems name the examples with a fault, the first of them one by one.
@@ -86,18 +152,21 @@ def refuse_faults(faults: list[GraphFault]) -> None:
     if not faults:
         return
     count = "1 example cannot" if len(faults) == 1 else f"{len(faults):,} examples cannot"
-    raise DataError(f"{count} be used", problems=first_problems(faults), hint="correct them, or leave them out")
+    raise DataError(f"{count} be used", problems=first_problems(faults), hint=remedy)
 
 
-class _Refused(Exception):
+class _Refused(ValueError):
     """A part of a record that cannot be understood."""
 
 
 class _Parser:
-    def __init__(self, names: GraphNames, asks: bool, labelled: bool) -> None:
+    def __init__(
+        self, names: GraphNames, asks: bool, labelled: bool, check: Callable[[GraphExample], Sequence[str]]
+    ) -> None:
         self._names = names
         self._asks = asks
         self._labelled = labelled
+        self._check = check
         self._relations = {name: number for number, name in enumerate(names.relations)}
         self._node_types = {name: number for number, name in enumerate(names.node_types)}
         self._targets = {name: number for number, name in enumerate(names.targets)}
@@ -105,7 +174,7 @@ class _Parser:
     def parse(self, line: bytes, file: str, number: int) -> GraphExample | GraphFault:
         identifier = None
         try:
-            record = _json_object(line)
+            record = json_object(line)
             identifier = record.get("id")
             if not isinstance(identifier, str):
                 identifier = None
@@ -115,7 +184,7 @@ class _Parser:
             example = self._example(record, identifier)
         except _Refused as refusal:
             return GraphFault(file, number, identifier, (str(refusal),))
-        faults = example_faults(example, self._names)
+        faults = example_faults(example, self._names) or self._check(example)
         return GraphFault(file, number, identifier, tuple(faults)) if faults else example
 
     def _example(self, record: dict[str, Any], identifier: str) -> GraphExample:
@@ -159,14 +228,22 @@ class _Parser:
             return Query(Mode.NOTHING)
         if not isinstance(value, dict):
             raise _Refused(f"query is {value!r}, not an object")
+        if "branches" not in value:
+            raise _Refused('the query has no "branches", a list of {"start": NODE, "steps": [RELATION, ...]}')
         end = value.get("end")
         mode = _member(value.get("mode", "entity"), Mode, "mode")
         branches = tuple(self._branch(branch) for branch in _list(value, "branches"))
+        if mode == Mode.RELATION and end is None:
+            raise _Refused('a query of mode relation has its second node as "end", beside "branches"')
         return Query(mode, branches, None if end is None else _integer(end, "end"))
 
     def _branch(self, value: Any) -> Branch:
         if not isinstance(value, dict):
             raise _Refused(f"a branch is {value!r}, not an object")
+        if "start" not in value:
+            raise _Refused('a branch has no "start"')
+        if "end" in value:
+            raise _Refused('a branch has an "end"; "end" stands beside "branches"')
         return Branch(_integer(value.get("start"), "start"), tuple(map(self._step, _list(value, "steps", ()))))
 
     def _step(self, value: Any) -> int:
@@ -174,16 +251,6 @@ class _Parser:
             forwards = _named(value.removesuffix(BACKWARDS), self._relations, "relation")
             return forwards + len(self._names.relations)
         return _named(value, self._relations, "relation")
-
-
-def _json_object(line: bytes) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise _Refused(f"not JSON: {error}") from None
-    if not isinstance(record, dict):
-        raise _Refused("not a JSON object")
-    return record
 
 
 def _list(record: dict[str, Any], key: str, default: Any = None) -> Any:

@@ -29,7 +29,7 @@ from strata_core.corpus.graph_writing import write_examples
 from strata_core.corpus.sources.files import escape_name, uncompressed_name
 from strata_core.corpus.sources.streams import open_stream
 from strata_core.corpus.splits import named_split
-from strata_core.errors import DataError, UsageError
+from strata_core.errors import DataError, UsageError, first_problems
 from strata_core.files import folder_made_whole, write_file
 from strata_core.observer import SILENT, Observer
 
@@ -75,7 +75,7 @@ def prepare_graph_lines_corpus(
     if is_held_out:
         splits = _with_val(splits, val_fraction)
     if not splits[TRAIN]:
-        raise DataError(f"{source}: no examples to train on")
+        _refuse_nothing_to_train_on(source, faults, len(splits[VAL]) if is_held_out else 0, val_fraction)
     with folder_made_whole(out) as folder:
         for split, examples in splits.items():
             with counted_stage(observer, f"writing {split}", len(examples)) as counted:
@@ -89,6 +89,22 @@ def prepare_graph_lines_corpus(
     if is_held_out:
         warn_of_empty_val(splits, val_fraction, observer)
     return made
+
+
+def _refuse_nothing_to_train_on(source: Path, faults: list[GraphFault], n_held_out: int, val_fraction: float) -> None:
+    """Says why no training example is left: none can be used, all are held out, or there never was one."""
+    if faults:
+        raise DataError(
+            f"{source}: no examples to train on: {len(faults):,} cannot be used",
+            problems=first_problems(faults),
+            hint="correct them: --on-error skip goes on with what is left, and nothing is",
+        )
+    if n_held_out:
+        raise DataError(
+            f"{source}: all {n_held_out:,} examples fell into the validation split, none is left for training",
+            hint=f"lower --val-fraction (it is {val_fraction:g}; 0 holds nothing out)",
+        )
+    raise DataError(f"{source}: no examples to train on", hint="the files for training have no record")
 
 
 def _files_by_split(source: Path) -> dict[str, list[Path]]:
@@ -154,4 +170,7 @@ def _tell(splits: dict[str, list[GraphExample]], faults: Sequence[GraphFault], o
     for split, examples in splits.items():
         without = sum(example.query.mode == Mode.NOTHING for example in examples)
         if without:
-            observer.notice(f"{split}: {without:,} of {len(examples):,} graphs have no query")
+            observer.warning(
+                f"{split}: {without:,} of {len(examples):,} graphs have no query: no answers are learned from such "
+                "graphs, at most a status"
+            )

@@ -14,6 +14,8 @@ from strata_core.corpus.treebank_reading import TREEBANK_FORMATS, Treebanks, is_
 from strata_core.files import expand_path
 from strata_core.observer import Observer
 
+_SHOWN_NAMES = 10
+
 NO_TREEBANKS = Treebanks((), (), {}, ())
 
 
@@ -30,6 +32,27 @@ def find_role_files(paths: Sequence[str | os.PathLike[str]]) -> list[InputFile]:
         found, _ = find_files([path], format="auto" if in_folder else "conllu")
         files += [file for file in found if file.format == "conllu" and not file.is_standard_input]
     return files
+
+
+def warn_of_text_beside_treebanks(
+    inputs: Sequence[str | os.PathLike[str]], files: Sequence[InputFile], observer: Observer
+) -> None:
+    """Warns of text in folders that hold treebanks: a licence or a readme there is seldom meant to be learned.
+
+    Args:
+        inputs: as somebody gave them.
+        files: what was found behind them.
+        observer: told the names.
+    """
+    for folder in filter(Path.is_dir, map(expand_path, inputs)):
+        inside = [file for file in files if file.path.is_relative_to(folder)]
+        texts = [file.name for file in inside if file.format == "text"]
+        if texts and any(file.format in TREEBANK_FORMATS for file in inside):
+            more = f" and {len(texts) - _SHOWN_NAMES} more" if len(texts) > _SHOWN_NAMES else ""
+            observer.warning(
+                f"{folder}: {', '.join(texts[:_SHOWN_NAMES])}{more}: text beside treebanks, read as documents to train "
+                "on; to leave it out name the treebank files themselves"
+            )
 
 
 def open_sources(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 LABEL_KINDS = ("upos", "relation", "roleset", "role")
+ROOT_RELATION = "root"
+"""The relation of the word whose head is 0, and of no other (Universal Dependencies)."""
 NO_LABEL = -1
 
 
@@ -32,6 +34,10 @@ class Labels:
     def name(self, kind: str, number: int) -> str | None:
         """The label of a number; None for NO_LABEL."""
         return None if number == NO_LABEL else self._names[kind][number]
+
+    def known(self, kind: str, label: str) -> int | None:
+        """The label's number; None where it has none."""
+        return self._numbers[kind].get(label)
 
     def names(self, kind: str) -> tuple[str, ...]:
         """All labels of a kind in the order of their numbers."""

@@ -26,7 +26,7 @@ from strata_core.corpus.format import (
     TokenizerInfo,
     smallest_dtype,
 )
-from strata_core.corpus.inputs import NO_TREEBANKS, find_role_files, open_sources
+from strata_core.corpus.inputs import NO_TREEBANKS, find_role_files, open_sources, warn_of_text_beside_treebanks
 from strata_core.corpus.output import CorpusOutput
 from strata_core.corpus.preparation_report import report
 from strata_core.corpus.preparation_settings import PreparationSettings, check_settings, has_fast_backend
@@ -108,6 +108,7 @@ def prepare_corpus(
     if settings.sample_sentences is not None or settings.sample_seed is not None:
         raise UsageError("the size or seed of a sample is given, and no sample")
     files, passed_over = find_files(inputs, format=settings.format)
+    warn_of_text_beside_treebanks(inputs, files, observer)
     role_files = find_role_files(settings.roles)
     with folder_made_whole(out) as folder, _work_folder(folder) as work:
         files = [_copied(file, standard_input, work, observer) if file.is_standard_input else file for file in files]

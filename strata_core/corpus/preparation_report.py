@@ -38,7 +38,10 @@ def report(
         )
     wanted = info.tokenizer.requested_vocab_size
     if wanted is not None and info.vocab_size < wanted:
-        observer.notice(f"the text has pairs for {info.vocab_size} tokens only, not the {wanted} asked for")
+        observer.warning(
+            f"the text has pairs for {info.vocab_size} tokens only, not the {wanted} asked for; give more text, or ask "
+            "for fewer with --vocab-size"
+        )
     if info.val_fraction and not info.splits[VAL].documents:
         observer.warning(f"none of {info.documents} documents fell into the validation split ({info.val_fraction:g})")
 

@@ -24,13 +24,16 @@ class DecodedTree(NamedTuple):
 
 
 @torch.no_grad()
-def decode_trees(heads: StructureHeads, states_BWD: Tensor, real_BW: Tensor) -> list[DecodedTree]:
+def decode_trees(
+    heads: StructureHeads, states_BWD: Tensor, real_BW: Tensor, *, root_relation: int | None = None
+) -> list[DecodedTree]:
     """The best tree with one root of each sentence, and the best relation of each of its arcs.
 
     Args:
         heads: the model's heads.
         states_BWD: float.
         real_BW: bool, True for the words of a sentence, which come before its padding.
+        root_relation: number of the relation that the root's arc has, and no other; None: any arc may have any.
     """
     scores_BWH = heads.arcs(states_BWD, real_BW).cpu().double().numpy()
     lengths = _lengths(real_BW)
@@ -38,6 +41,9 @@ def decode_trees(heads: StructureHeads, states_BWD: Tensor, real_BW: Tensor) -> 
     for row, length in enumerate(lengths):
         trees_BW[row, :length] = decode_tree(scores_BWH[row, :length, : length + 1])
     scores_BWR = heads.relations(states_BWD, torch.from_numpy(trees_BW).to(states_BWD.device))
+    if root_relation is not None:
+        is_root_BW = torch.from_numpy(trees_BW == 0).to(scores_BWR.device)
+        scores_BWR[..., root_relation] = torch.where(is_root_BW, torch.inf, -torch.inf).to(scores_BWR)
     relations = decode_classes(scores_BWR, real_BW)
     return [DecodedTree(trees_BW[row, :length], relations[row]) for row, length in enumerate(lengths)]
 

@@ -58,6 +58,7 @@ def predict_structure(
     *,
     learned: Collection[str],
     gold_predicates: Sequence[np.ndarray] = (),
+    root_relation: int | None = None,
 ) -> PredictedStructure:
     """Decodes what was learned.
 
@@ -68,6 +69,7 @@ def predict_structure(
         real_BW: bool, True for the words of a sentence, which come before its padding.
         learned: names of losses ("ud_arc", ...); heads of others have nothing to say.
         gold_predicates: of each sentence, words numbered from 1; without any there are no roles to gold predicates.
+        root_relation: see `decode_trees`.
     """
     found: dict[str, Any] = {}
     if chart_states_BWD is not None and "chart_type" in learned:
@@ -75,7 +77,7 @@ def predict_structure(
     if states_BWD is None:
         return PredictedStructure(**found)
     if "ud_arc" in learned:
-        found["trees"] = decode_trees(heads, states_BWD, real_BW)
+        found["trees"] = decode_trees(heads, states_BWD, real_BW, root_relation=root_relation)
     if "node_type" in learned:
         found["node_types"] = decode_classes(heads.node_types(states_BWD), real_BW)
     if "srl_predicate" in learned:

@@ -15,9 +15,9 @@ import torch
 from strata_core.corpus.graph_example import NUMBER_MODES, GraphExample, Mode, Status
 from strata_core.corpus.graph_jsonl import BACKWARDS
 from strata_core.corpus.graph_names import GraphNames
-from strata_core.errors import DataError, first_problems
+from strata_core.errors import DataError
 from strata_core.models.graph_reasoner import GraphReasoner
-from strata_core.prediction.graph_input import as_reader
+from strata_core.prediction.graph_input import as_reader, mode_faults
 from strata_core.prediction.reasoning_answers import Reasoned, SelectedPath, reason
 from strata_core.training.trained import Trained
 
@@ -25,6 +25,7 @@ RANKED_NODES = 10
 """Nodes that a ranking has at most."""
 
 _EXAMPLES_IN_A_BATCH = 32
+_ANSWERED = (Mode.ENTITY, *NUMBER_MODES)
 
 
 class GraphPredictor:
@@ -54,15 +55,15 @@ class GraphPredictor:
     def answer(self, examples: list[GraphExample], progress: Callable[[int, int], None]) -> Iterator[dict[str, Any]]:
         """A record for each example, in order: JSON values.
 
+        Args:
+            examples: of which the model can tell what they ask for (`problems`).
+            progress: told how many of how many examples are done.
+
         Yields:
             "id", "status", "status_probabilities", "confidence", "paths" (selected ones, the best first: "branch",
             "edges" as [source, relation, destination], "probability"), and by what is asked for "answers" and
             "ranking" (nodes with their probabilities) or "number".
-
-        Raises:
-            DataError: examples ask for what the model cannot tell; they are listed.
         """
-        self._check(examples)
         with as_reader(examples, self.names) as reader:
             for start in range(0, len(examples), _EXAMPLES_IN_A_BATCH):
                 numbers = np.arange(start, min(start + _EXAMPLES_IN_A_BATCH, len(examples)))
@@ -72,22 +73,14 @@ class GraphPredictor:
                     yield self._record(examples[number], told)
                 progress(int(numbers[-1]) + 1, len(examples))
 
-    def _check(self, examples: list[GraphExample]) -> None:
-        problems = [f"{example.id}: {problem}" for example in examples for problem in self._problems(example)]
-        if problems:
-            raise DataError(
-                "examples ask for what this model cannot tell",
-                problems=first_problems(problems),
-                hint="leave them out, or train on such queries",
-            )
-
-    def _problems(self, example: GraphExample) -> Iterator[str]:
-        mode, n_relations = example.query.mode, len(self.names.relations)
-        if mode not in (Mode.ENTITY, *NUMBER_MODES):
-            yield f"asks for {mode.name.lower()}"
+    def problems(self, example: GraphExample) -> list[str]:
+        """What an example asks for that the model cannot tell, in words."""
+        faults = mode_faults(example, _ANSWERED)
+        n_relations = len(self.names.relations)
         backwards = any(step >= n_relations for branch in example.query.branches for step in branch.steps)
         if backwards and not self._model.config.inverse_edges:
-            yield f"walks a relation backwards ({BACKWARDS}), which no training query did"
+            faults.append(f"walks a relation backwards ({BACKWARDS}), which no training query did")
+        return faults
 
     def _record(self, example: GraphExample, reasoned: Reasoned) -> dict[str, Any]:
         record: dict[str, Any] = {

@@ -14,9 +14,10 @@ import torch
 
 from strata_core.corpus.graph_example import GraphExample, Mode
 from strata_core.corpus.graph_names import GraphNames
-from strata_core.errors import DataError, first_problems
+from strata_core.errors import DataError
 from strata_core.evaluation.voting import vote
 from strata_core.models.path_composition import PathComposition
+from strata_core.prediction.graph_input import mode_faults
 from strata_core.training.tasks.kinship.batches import fixed_priorities, lay_out_paths
 from strata_core.training.tasks.kinship.simple_paths import simple_paths
 from strata_core.training.trained import Trained
@@ -64,27 +65,21 @@ class LabelPredictor:
         self._device = device
         self._autocast = autocast
 
+    def problems(self, example: GraphExample) -> list[str]:
+        """What an example asks for that the model cannot tell, in words."""
+        return mode_faults(example, (Mode.RELATION,))
+
     def answer(self, examples: list[GraphExample], progress: Callable[[int, int], None]) -> Iterator[dict[str, Any]]:
         """A record for each example, in order: JSON values.
+
+        Args:
+            examples: of which the model can tell what they ask for (`problems`).
+            progress: told how many of how many examples are done.
 
         Yields:
             "id", "label" (the likeliest), "ranking" (labels with their probabilities) and "paths" (relations along
             those that were read; none where no path leads to the second node).
-
-        Raises:
-            DataError: examples ask for something else than a label; they are listed.
         """
-        problems = [
-            f"{example.id}: asks for {example.query.mode.name.lower()}"
-            for example in examples
-            if example.query.mode != Mode.RELATION
-        ]
-        if problems:
-            raise DataError(
-                "this model tells the label between two nodes and nothing else",
-                problems=first_problems(problems),
-                hint='a query for it has "mode": "relation", a start and an "end"',
-            )
         for start in range(0, len(examples), _EXAMPLES_IN_A_BATCH):
             batch = examples[start : start + _EXAMPLES_IN_A_BATCH]
             yield from self._batch(batch)

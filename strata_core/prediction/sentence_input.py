@@ -59,7 +59,7 @@ def check_input(file: str) -> None:
     if file == STANDARD_INPUT:
         return
     if not os.path.exists(file):
-        raise UsageError(f"{file}: there is no such file")
+        raise UsageError(f"{file}: there is no such file", hint="check the path; - is standard input")
     if os.path.isdir(file):
         raise UsageError(f"{file}: a folder, not a file", hint="name one file")
 
@@ -75,16 +75,21 @@ def find_input(file: str, format: str) -> InputFile:
     return replace(found, path=Path("/dev/stdin")) if found.is_standard_input else found
 
 
+def format_of_sentences(file: str) -> str | None:
+    """How sentences lie in a file (one of FORMATS) by its name; None where the name does not tell."""
+    return _SUFFIXES.get(Path(uncompressed_name(file)).suffix)
+
+
 def _format_of(file: str) -> str:
     if file == STANDARD_INPUT:
         return "text"
-    suffix = Path(uncompressed_name(file)).suffix
-    if suffix not in _SUFFIXES:
+    named = format_of_sentences(file)
+    if named is None:
         raise UsageError(
             f"{file}: its name does not tell what it holds ({', '.join(_SUFFIXES)} would, with .gz or .zst behind)",
             hint=f"say --format {', '.join(FORMATS)}, whichever it is",
         )
-    return _SUFFIXES[suffix]
+    return named
 
 
 def _words_alone(sentence: Sentence) -> Sentence:

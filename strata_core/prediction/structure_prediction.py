@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from strata_core.corpus.labels import Labels
+from strata_core.corpus.labels import ROOT_RELATION, Labels
 from strata_core.corpus.sentence import Argument, Predicate, Sentence, detokenise
 from strata_core.corpus.structure_reading import SentenceArrays
 from strata_core.corpus.tokenizer import TextTokenizer, check_tokenizer
@@ -84,7 +84,7 @@ class StructurePredictor:
             DataError: sentences are too long for the model; all of them are listed.
         """
         arrays = [self._arrays(sentence) for sentence in sentences]
-        self._check_lengths(sentences)
+        self._check_lengths(sentences, arrays)
         result = list(sentences)
         total = sum(len(sentence.forms) for sentence in sentences)
         done = 0
@@ -97,20 +97,27 @@ class StructurePredictor:
             progress(done, total)
         return result
 
-    def _check_lengths(self, sentences: Sequence[Sentence]) -> None:
+    def _check_lengths(self, sentences: Sequence[Sentence], arrays: Sequence[SentenceArrays]) -> None:
         longest = self._model.config.transformer.max_seq_len
+        unit = "tokens" if self._reads_causal_pass else "words"
+        lengths = [len(each.tokens if self._reads_causal_pass else each.heads) for each in arrays]
         problems = [
-            f"{sentence.file}:{sentence.line}: {len(sentence.forms):,} words"
-            for sentence in sentences
-            if len(sentence.forms) > longest
+            f"{sentence.file}:{sentence.line}: {length:,} {unit}"
+            for sentence, length in zip(sentences, lengths, strict=True)
+            if length > longest
         ]
         if problems:
             raise DataError(
-                f"{len(problems):,} of {len(sentences):,} sentences have more words than the {longest:,} that the "
+                f"{len(problems):,} of {len(sentences):,} sentences have more {unit} than the {longest:,} that the "
                 "model takes",
                 problems=first_problems(problems),
                 hint="split them; in plain text each line is one sentence",
             )
+
+    @property
+    def _reads_causal_pass(self) -> bool:
+        """Whether the heads read the pass over tokens, not the one over words."""
+        return self._model.config.heads.reads == "causal"
 
     def _arrays(self, sentence: Sentence) -> SentenceArrays:
         """The sentence as numbers, without annotation."""
@@ -129,17 +136,25 @@ class StructurePredictor:
         )
 
     def _predict(self, arrays: Sequence[SentenceArrays], sentences: Sequence[Sentence]) -> PredictedStructure:
-        buckets = self._model.config.feature_buckets
-        batch = label_tensors(arrays, None) | word_tensors(arrays, [sentence.forms for sentence in sentences], buckets)
-        batch |= causal_tensors(arrays, learn=False)
+        batch = label_tensors(arrays, None)
+        if self._reads_causal_pass:
+            batch |= causal_tensors(arrays, learn=False)
+        else:
+            buckets = self._model.config.feature_buckets
+            batch |= word_tensors(arrays, [sentence.forms for sentence in sentences], buckets)
         batch = {name: tensor.to(self._device) for name, tensor in batch.items()}
         with torch.inference_mode(), self._autocast():
-            if self._model.config.heads.reads == "causal":
+            if self._reads_causal_pass:
                 states_BWD = states_at(self._model(batch["sentence_tokens"]).states_BLD, batch["last_token"])
             else:
                 states_BWD = self._model.full_pass(words_of(batch)).states_BLD
             return predict_structure(
-                self._model.heads, states_BWD, states_BWD, batch["real"], learned=self.learned - {"chart_type"}
+                self._model.heads,
+                states_BWD,
+                states_BWD,
+                batch["real"],
+                learned=self.learned - {"chart_type"},
+                root_relation=self._labels.known("relation", ROOT_RELATION),
             )
 
     def _annotated(self, sentence: Sentence, predicted: PredictedStructure, row: int) -> Sentence:

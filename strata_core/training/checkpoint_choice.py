@@ -15,4 +15,7 @@ def check_choice(name: str) -> None:
         UsageError: it is neither LATEST nor BEST nor the number of a step.
     """
     if name not in (LATEST, BEST) and not name.isdecimal():
-        raise UsageError(f"--from {name}: must be {LATEST}, {BEST} or the number of a step")
+        raise UsageError(
+            f"--from {name}: must be {LATEST}, {BEST} or the number of a step",
+            hint="the folders in checkpoints of the run have the numbers of its steps",
+        )

@@ -15,9 +15,10 @@ from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.distributed import ALONE, choose_device
 from strata_core.training.precision import choose_precision
 from strata_core.training.rebuilt_recipe import rebuilt_recipe
-from strata_core.training.task import EvaluationContext, Task
-from strata_core.training.tasks.kinds import make_task, open_data
-from strata_core.training.trained import BEST_OR_LATEST, Trained, config_differences, find_trained
+from strata_core.training.task import EvaluationContext
+from strata_core.training.tasks.kinds import open_data
+from strata_core.training.trained import BEST_OR_LATEST, Trained, find_trained
+from strata_core.training.trained_task import check_same_corpus, make_trained_task
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,10 @@ def evaluate_trained(
     recipe = _recipe(trained, corpus)
     data = open_data(recipe, observer)
     if corpus is None:
-        _check_same_corpus(trained, data)
+        check_same_corpus(trained, data, hint=f"--corpus {data.path} evaluates on it all the same")
     _check_split(data, split)
     _check_tokenizer(trained, data)
-    task = make_task(recipe, data)
-    _check_config(trained, task, data.path)
-    model = task.build_model()
-    trained.load_into(model)
+    task, model = make_trained_task(trained, recipe, data)
     precision = choose_precision(recipe.run.precision, place, force=recipe.run.force_precision)
     context = EvaluationContext(
         device=place,
@@ -114,14 +112,6 @@ def evaluate_trained(
         precision=precision.effective,
         metrics=metrics,
     )
-
-
-def _check_same_corpus(trained: Trained, data: Any) -> None:
-    if trained.corpus_digest != data.digest:
-        raise UsageError(
-            f"the corpus {data.path} has digest {data.digest}, {trained.path} was trained on {trained.corpus_digest}",
-            hint=f"--corpus {data.path} evaluates on it all the same",
-        )
 
 
 def _recipe(trained: Trained, corpus: Path | None) -> TrainingRecipe:
@@ -176,16 +166,6 @@ def _vocabulary_text(tokenizer: bytes) -> str:
     except (ValueError, KeyError, TypeError):
         return f"SHA-256 {digest}..."
     return f"{count:,} entries (SHA-256 {digest}...)"
-
-
-def _check_config(trained: Trained, task: Task, corpus: Path) -> None:
-    differences = config_differences(json.loads(json.dumps(task.config())), trained.config)
-    if differences:
-        raise UsageError(
-            f"the corpus {corpus} does not go with {trained.checkpoint.path}",
-            problems=tuple(differences),
-            hint="evaluate on a corpus that was prepared as the model's own",
-        )
 
 
 class _Progress:

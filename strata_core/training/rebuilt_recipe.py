@@ -1,4 +1,4 @@
-"""A recipe for a checkpoint that came without its run: the kind's defaults with the model's shape from config.json."""
+"""A recipe for a checkpoint that came without its run: what config.json tells, and the kind's defaults for the rest."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from strata_core.errors import DataError
 from strata_core.recipes.deriving import fill_derived
 from strata_core.recipes.graph import GraphModelTable
 from strata_core.recipes.kinds import recipe_model
-from strata_core.recipes.lm import STRUCTURE_WEIGHTS
+from strata_core.recipes.lm import GRAPH_OBJECT_WEIGHTS, ROLE_EDIT_WEIGHTS, STRUCTURE_WEIGHTS
 from strata_core.recipes.tables import TrainingRecipe
-from strata_core.training.tasks.structure.losses import LOSS_OF_WEIGHT
+from strata_core.training.tasks.structure.losses import loss_name
 
 _FROM_THE_CORPUS = ("vocab_size", "n_relations", "n_node_types", "n_roles", "n_chart_items")
+_SENTENCE_WEIGHTS = (*STRUCTURE_WEIGHTS, "graph_object.aux")
 
 
 def rebuilt_recipe(config: Mapping[str, Any], *, source: str) -> TrainingRecipe:
@@ -50,6 +51,8 @@ def _structure_tables(config: Mapping[str, Any]) -> dict[str, Any]:
     shape = config["model"]
     learned = set(config["learned"])
     transformer = _shape(shape["transformer"])
+    graphs, role_edit = (dict(config.get(name) or {}) for name in ("graph_object", "role_edit"))
+    run = {"seed": graphs.pop("seed")} if graphs else {}
     model = {
         **transformer,
         "word_dropout": shape["word_dropout"],
@@ -57,15 +60,27 @@ def _structure_tables(config: Mapping[str, Any]) -> dict[str, Any]:
         "word_features": {"buckets": shape["feature_buckets"]},
         "heads": _shape(shape["heads"]),
         "predicate_memory": _memory(shape["predicate_memory"]),
-        "graph_object_memory": _memory(shape["graph_object_memory"]),
+        "graph_object_memory": _memory(shape["graph_object_memory"]) | graphs,
     }
-    objective: dict[str, Any] = {"lm": float("lm" in learned), "chart": {"scheme": config["chart_scheme"]}}
-    for key in STRUCTURE_WEIGHTS:
+    objective: dict[str, Any] = {
+        "lm": float("lm" in learned),
+        "chart": {"scheme": config["chart_scheme"]},
+        "role_edit": role_edit,
+    }
+    for key in (*_SENTENCE_WEIGHTS, *GRAPH_OBJECT_WEIGHTS, *ROLE_EDIT_WEIGHTS):
         table, name = key.split(".")
-        objective.setdefault(table, {})[name] = float(LOSS_OF_WEIGHT[key] in learned)
+        objective.setdefault(table, {})[name] = float(loss_name(key) in learned)
+    # Without a memory, sentences are what makes the run a structured one.
+    has_memory = bool(shape["predicate_memory"] or shape["graph_object_memory"])
+    reads_sentences = not has_memory or any(loss_name(key) in learned for key in _SENTENCE_WEIGHTS)
     longest = transformer["max_seq_len"]
-    batch = {"seq_len": longest, "max_sentence_len": longest, "batch_size": 32, "sentences": 16}
-    return {"kind": "lm", "model": model, "objective": objective, "batch": batch}
+    batch = {
+        "seq_len": longest,
+        "max_sentence_len": longest,
+        "batch_size": 32,
+        "sentences": 16 if reads_sentences else 0,
+    }
+    return {"kind": "lm", "model": model, "objective": objective, "batch": batch, "run": run}
 
 
 def _graph_tables(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import tomli_w
 from filelock import FileLock, Timeout
 
+from strata_core.corpus.format import CORPUS_JSON
 from strata_core.errors import DataError, PlaceTakenError, UsageError
 from strata_core.files import folder_made_whole, storage_errors, write_file
 from strata_core.manifest import MANIFEST_NAME, Manifest, Parent, hash_file
@@ -27,6 +28,7 @@ from strata_core.training.records import RecordLog
 LOCK_NAME = ".lock"
 RECIPE_NAME = "recipe.toml"
 OVERRIDES_NAME = "overrides.toml"
+_WANTED = "name a run directory, one that strata train-lm or train-graph made"
 LOG_NAMES = ("metrics.jsonl", "evaluations.jsonl", "events.jsonl", "run.log")
 
 
@@ -80,11 +82,11 @@ class RunFolder:
         if not path.is_dir():
             raise UsageError(f"{path}: no such run directory", hint="name one that strata train-lm or train-graph made")
         if not (path / "manifest.json").is_file() or not (path / RECIPE_NAME).is_file():
-            raise UsageError(f"{path} is not a run: it has no recipe.toml and manifest.json")
+            raise UsageError(_what_it_is(path), hint=_WANTED)
         run = cls(path)
         manifest = run.manifest
         if manifest.describes != "run":
-            raise UsageError(f"{path} is a {manifest.describes}, not a run")
+            raise UsageError(f"{path} is a {manifest.describes}, not a run", hint=_WANTED)
         claimed = {entry.path: entry for entry in manifest.files}
         found = hash_file(path / RECIPE_NAME, name=RECIPE_NAME)
         if claimed.get(RECIPE_NAME) != found:
@@ -261,6 +263,20 @@ class RunFolder:
     def _entry(self, name: str) -> dict[str, Any]:
         entry = hash_file(self.path / name, name=name)
         return {"path": entry.path, "size": entry.size, "sha256": entry.sha256}
+
+
+def _what_it_is(folder: Path) -> str:
+    """What is to be said of a folder that lacks a file which every run has."""
+    missing = [name for name in (RECIPE_NAME, MANIFEST_NAME) if not (folder / name).is_file()]
+    described = "run"
+    if (folder / CORPUS_JSON).is_file():
+        described = "corpus"
+    elif MANIFEST_NAME not in missing:
+        with contextlib.suppress(DataError):
+            described = Manifest.read(folder).describes
+    if described != "run":
+        return f"{folder} is a {described}, not a run"
+    return f"{folder} is not a run: it has no {' and '.join(missing)}"
 
 
 def _without(listed: list[dict[str, str]], name: str) -> list[dict[str, str]]:

@@ -27,6 +27,15 @@ from strata_core.training.run_folder import RECIPE_NAME, RunFolder
 BEST_OR_LATEST = "best or latest"
 """What is taken of a run where nothing is asked for: its best checkpoint, or the latest where it has no best one."""
 
+_KINDS = {
+    "lm": "a language model",
+    "structured-lm": "a language model with structure",
+    "graph-reasoner": "a reasoner over many graphs",
+    "path-composition": "a model of path composition",
+    "knowledge-graph": "a model of one knowledge graph",
+}
+"""The kinds of model (config.json) in words."""
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -149,7 +158,13 @@ def _run_of(checkpoint: LoadedCheckpoint) -> RunFolder | None:
 
 
 def config_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """What differs between the config of a task on a corpus and that of a checkpoint, a line for each key."""
+    """What differs between the config of a task on a corpus and that of a checkpoint, a line for each key.
+
+    Models of other kinds have nothing in common that could be compared: there is one line, with the kinds in words.
+    """
+    if ours.get("kind") != theirs.get("kind"):
+        wanted, found = (_KINDS.get(str(config.get("kind")), "another model") for config in (ours, theirs))
+        return [f"such a corpus is for {wanted}; the checkpoint is {found}"]
     here, there = dotted(json.loads(json.dumps(ours))), dotted(theirs)
     return [
         f"{key}: {_difference(here.get(key), there.get(key))}"
@@ -160,7 +175,7 @@ def config_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> li
 
 def _difference(here: Any, there: Any) -> str:
     if not (isinstance(here, list) and isinstance(there, list)):
-        return f"{here!r} here, {there!r} in the checkpoint"
+        return f"{_shown(here)} here, {_shown(there)} in the checkpoint"
     only_here = [str(item) for item in here if item not in there]
     only_there = [str(item) for item in there if item not in here]
     counts = f"{len(here)} here, {len(there)} in the checkpoint"
@@ -168,6 +183,14 @@ def _difference(here: Any, there: Any) -> str:
         return f"{counts}, in another order"
     parts = [("the corpus", only_here), ("the checkpoint", only_there)]
     return "; ".join([counts, *(f"only {who} has {_shortened(names)}" for who, names in parts if names)])
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return _shortened([str(item) for item in value]) if isinstance(value, list) else str(value)
 
 
 def _shortened(names: list[str], most: int = 10) -> str:

@@ -62,6 +62,7 @@ def test_without_a_terminal_figures_are_aligned_lines(run, capsys):
         (["--split", "dev"], 2, "hint: it has train, val"),
         (["--from", "9"], 2, "hint: it has steps 3"),
         (["--from", "newest"], 2, "--from newest: must be latest, best or the number of a step"),
+        (["--from", "newest"], 2, "hint: the folders in checkpoints of the run have the numbers of its steps"),
         (["--from", "best"], 2, "has no checkpoint best"),
         (["--corpus", "absent"], 2, "absent: there is no such corpus"),
         (["--device", "tpu"], 2, "'tpu' is not one of"),
@@ -113,6 +114,31 @@ def test_nested_figures_become_tables_of_their_own(capsys):
         "confusion: upos",
         "gold  predicted  times",
         "NOUN  VERB       1,234",
+    ]
+
+
+def test_tables_without_figures_are_left_out(capsys):
+    metrics = {
+        "mrr": 0.0,
+        "unseen_entities": {"queries": 0},
+        "calibration": {},
+        "tests": [],
+        "confusion": {"upos": [], "role": {}},
+        "by_hops": {"1": {}, "2": {"f1": 0.0}},
+        "known": {"queries": 0, "mrr": 0.0},
+    }
+    write_evaluation({"checkpoint": "c", "step": 1, "split": "val", "corpus": "d", "metrics": metrics})
+    assert capsys.readouterr().out.splitlines() == [
+        "c, step 1 on val of d",
+        "mrr  0.0000",
+        "",
+        "by hops",
+        "       f1",
+        "2  0.0000",
+        "",
+        "known",
+        "queries  0",
+        "mrr      0.0000",
     ]
 
 

@@ -10,6 +10,7 @@ from strata_core.training.tasks.kinds import make_task, open_data
 from tests.strata_core.corpus.test_clutrr import CHAIN
 from tests.strata_core.corpus.test_graph_jsonl_preparation import KIN, changed, write
 from tests.strata_core.corpus.test_triples import NAMED, folder_of
+from tests.strata_core.training.tasks.structure.treebank_corpus import write_treebank
 
 LABEL = {"mode": "relation", "branches": [{"start": 0}], "end": 2}
 RELATED = [changed(f"r{n}", query=LABEL, target="aunt", answers=[]) for n in range(3)]
@@ -24,6 +25,9 @@ def source_of(folder, kind):
             folder_of(folder, NAMED)
         case "clutrr":
             write(folder / "train.jsonl", CHAIN)
+        case "roles" | "trees":
+            write_treebank(folder / "x-train.conllu", range(20), roles=kind == "roles")
+            write_treebank(folder / "x-dev.conllu", range(20, 24), roles=kind == "roles")
         case "labels":
             write(folder / "train.jsonl", *RELATED)
         case _:
@@ -32,19 +36,21 @@ def source_of(folder, kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "command", "task"),
+    ("kind", "command", "validates", "task"),
     [
-        ("text", "train-lm --recipe lm/small", None),
-        ("triples", "train-graph --recipe graph/umls", "knowledge-graph"),
-        ("clutrr", "train-graph --recipe graph/clutrr", "path-composition"),
-        ("labels", "train-graph --recipe graph/clutrr", "path-composition"),
-        ("queries", "train-graph --recipe graph/synthetic", "graph-reasoner"),
+        ("text", "train-lm --recipe lm/small", False, None),
+        ("roles", "train-lm --recipe lm/mixed", True, None),
+        ("trees", "train-lm --recipe lm/ud", True, None),
+        ("triples", "train-graph --recipe graph/umls", True, "knowledge-graph"),
+        ("clutrr", "train-graph --recipe graph/clutrr", False, "path-composition"),
+        ("labels", "train-graph --recipe graph/clutrr", False, "path-composition"),
+        ("queries", "train-graph --recipe graph/synthetic", False, "graph-reasoner"),
     ],
 )
-def test_the_recipe_goes_with_what_the_corpus_asks_for(tmp_path, capsys, kind, command, task):
+def test_the_recipe_goes_with_what_the_corpus_asks_for(tmp_path, capsys, kind, command, validates, task):
     corpus = tmp_path / "my corpus"
     assert main.run(["prepare-corpus", str(source_of(tmp_path / "in", kind)), "--out", str(corpus)]) == 0
-    wanted = f"strata {command} --set corpus.path='{corpus}'"
+    wanted = f"strata {command} --set corpus.path='{corpus}'" + ("" if validates else " --set evaluation.every=0")
     assert capsys.readouterr().out.splitlines()[-2:] == ["next:", f"  {wanted}"]
     for place in (corpus, corpus / "manifest.json"):
         assert main.run(["verify-manifest", str(place)]) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from strata_core.corpus.labels import ROOT_RELATION
 from strata_core.corpus.sentence import Argument, MultiwordToken, Predicate, Sentence
 
 
@@ -13,7 +14,7 @@ class Node:
 
     form: str
     upos: str
-    relation: str = "root"
+    relation: str = ROOT_RELATION
     head: Node | None = None
     joins_next: bool = False
 

@@ -188,3 +188,22 @@ def test_a_link_out_of_the_run_is_not_followed(tmp_path: Path) -> None:
     assert report.verdict == "corrupt"
     assert "leads out of the run" in report.reasons()[0]
     assert report.tensors == []
+
+
+def test_a_corpus_is_no_checkpoint_and_is_sent_to_the_command_for_it(byte_corpus) -> None:
+    with pytest.raises(UsageError, match=f"{byte_corpus} is a strata corpus, not a checkpoint") as refused:
+        inspect_checkpoint(byte_corpus)
+    assert refused.value.hint == f"strata verify-manifest {byte_corpus} checks it"
+
+
+def test_a_payload_among_the_files_of_a_corpus_is_found(byte_corpus, tmp_path: Path) -> None:
+    shutil.copytree(byte_corpus, tmp_path / "corpus")
+    (tmp_path / "corpus" / "train-00001.bin").write_bytes(PAYLOAD)
+    assert inspect_checkpoint(tmp_path / "corpus").verdict == "unsafe"
+
+
+def test_a_folder_that_only_calls_itself_a_corpus_is_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "corpus.json").write_text("{}")
+    (tmp_path / "manifest.json").write_text('{"describes": "corpus"}')
+    (tmp_path / "model.safetensors").write_bytes(one_tensor("w", 1, 2, 3))
+    assert inspect_checkpoint(tmp_path).verdict == "ok"

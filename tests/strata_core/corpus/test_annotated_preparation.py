@@ -227,6 +227,47 @@ def test_strict_reading_names_the_faults_of_all_files_and_makes_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.conllu", "b.conllu", "bytes.json"]
 
 
+def test_the_hint_tells_what_skipping_does_to_the_sentences_that_were_found(
+    tmp_path: Path, settings: PreparationSettings
+) -> None:
+    again = "# sent_id = x\n" + rows("0")
+
+    def hint(text: str) -> str | None:
+        with pytest.raises(DataError) as refusal:
+            prepare_corpus([write(tmp_path / "t.conllu", text)], tmp_path / "out", settings)
+        return refusal.value.hint
+
+    skip = "correct them, or go on with --on-error skip, which "
+    assert hint(rows("1")) == f"{skip}leaves these sentences out"
+    assert hint(again * 2) == f"{skip}keeps these sentences, without roles that are in doubt"
+    assert hint(again * 2 + rows("1")) == (
+        f"{skip}leaves these sentences out, but for repeated-sent-id: such sentences stay, without roles that are in "
+        "doubt"
+    )
+
+
+def test_text_met_beside_treebanks_in_a_folder_is_read_and_warned_about(
+    tmp_path: Path, settings: PreparationSettings
+) -> None:
+    folder = tmp_path / "UD"
+    (folder / "more").mkdir(parents=True)
+    write(folder / "a.conllu", rows("0"))
+    write(folder / "LICENSE.txt", "licence")
+    write(folder / "more" / "README.txt", "readme")
+    (tmp_path / "books").mkdir()
+    write(tmp_path / "books" / "b.txt", "book")
+    heard = Heard()
+    prepare_corpus([folder, tmp_path / "books"], tmp_path / "out", settings, observer=heard)
+    assert documents_of(tmp_path / "out")["train"] == ["licence", "a", "readme", "book"]
+    assert heard.warnings == [
+        f"{folder}: LICENSE.txt, more/README.txt: text beside treebanks, read as documents to train on; to leave it "
+        "out name the treebank files themselves"
+    ]
+    named = Heard()
+    prepare_corpus([folder / "a.conllu", folder / "LICENSE.txt"], tmp_path / "named", settings, observer=named)
+    assert named.warnings == []
+
+
 def test_lenient_reading_leaves_out_whole_sentences_and_lists_them(
     tmp_path: Path, settings: PreparationSettings
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from strata_core.errors import DataError
 from tests.strata_core.corpus.graph_helpers import KIN
 from tests.strata_core.corpus.helpers import SHARED
 
+DOCUMENTATION = Path(__file__).resolve().parents[3] / "docs" / "corpus.md"
 PLAIN = GraphNames(relations=("edge",), targets=("no", "yes"))
 RECORD = {
     "id": "g",
@@ -49,14 +52,30 @@ def test_modes_types_ends_targets_and_numbers_are_read() -> None:
     assert second.query.mode == Mode.COUNT and second.number == 1
 
 
+def test_the_forms_of_queries_in_the_documentation_are_read_as_what_it_says() -> None:
+    table = re.findall(
+        r"^\| `(\w+)`(?:, `\w+`)? \| .* \| `(\{.*?\})`.* \| `(.*?)` \|$", DOCUMENTATION.read_text(), re.M
+    )
+    assert [mode for mode, _, _ in table] == ["entity", "count", "largest", "relation"]
+    names = GraphNames(relations=("friend", "parent"), targets=("aunt", "uncle"))
+    graph = {"id": "g", "num_nodes": 5, "edges": [], "status": "supported"}
+    for mode, query, label in table:
+        (example,) = read(graph | {"query": json.loads(query)} | json.loads(f"{{{label}}}"), names=names)
+        assert isinstance(example, GraphExample) and example.query.mode == Mode[mode.upper()]
+
+
 def test_a_question_without_labels_is_a_question() -> None:
     bare = {key: RECORD[key] for key in ("id", "num_nodes", "edges", "query")}
     (example,) = read(bare)
     assert example.status == Status.UNKNOWN and example.answers == () and example.supported_probability is None
 
 
+LABEL = {"mode": "relation", "branches": [{"start": 0}]}
 BAD = {
-    "not JSON": (b"{\n", "not JSON"),
+    "not JSON": (b'{"id": the dog}\n', "not JSON from column 8 on: 'the dog}'"),
+    "a line of text": (b"The dog barks.\n", "not JSON from column 1 on: 'The dog barks.'"),
+    "cut short": (b'{"id": \n', "not JSON: the line ends before the record does"),
+    "not UTF-8": (b'{"id": "\xff"}\n', "not UTF-8"),
     "nested too deep": (b"[" * 200_000 + b"\n", "not JSON"),
     "no object": (b"[1]\n", "not a JSON object"),
     "no id": ({"num_nodes": 1}, "id is None, not a string"),
@@ -74,6 +93,10 @@ BAD = {
     "too few types": (RECORD | {"node_types": [0]}, "1 node types for 3 nodes"),
     "no query": (RECORD | {"query": None}, "query is absent"),
     "query a string": (RECORD | {"query": "?"}, "query is '?', not an object"),
+    "no branches": (RECORD | {"query": {"start": 0}}, 'the query has no "branches"'),
+    "no start": (RECORD | {"query": {"branches": [{"steps": [0]}]}}, 'a branch has no "start"'),
+    "no end": (RECORD | {"query": LABEL}, 'a query of mode relation has its second node as "end", beside "branches"'),
+    "end in a branch": (RECORD | {"query": {"branches": [{"start": 0, "end": 1}]}}, '"end" stands beside "branches"'),
     "unknown mode": (RECORD | {"query": {"mode": "why", "branches": []}}, "mode is 'why', not one of entity, count"),
     "unknown status": (RECORD | {"status": "maybe"}, "status is 'maybe', not one of supported"),
     "absent start": (RECORD | {"query": {"branches": [{"start": 5}]}}, "the query starts at node 5 of 3"),
@@ -115,6 +138,18 @@ def test_strict_reading_names_every_fault() -> None:
         refuse_faults(faults)
     assert "25 examples cannot be used" in refused.value.message and refused.value.problems[20] == "and 5 more"
     assert refused.value.problems[19] == "f:20 (id b20): wrong"
+    assert refused.value.hint == "correct them, or leave them out with --on-error skip"
+    with pytest.raises(DataError) as asked:
+        refuse_faults(faults, remedy="correct them")
+    assert asked.value.hint == "correct them"
+
+
+def test_what_a_reader_asks_of_an_example_is_a_fault_of_its_line() -> None:
+    lines = [json.dumps(RECORD).encode(), json.dumps(RECORD | {"id": "h", "edges": []}).encode()]
+    check = lambda example: [] if example.edges else ["has no edge"]  # noqa: E731
+    example, fault = read_graph_lines(lines, file="graphs.jsonl", names=KIN, check=check)
+    assert isinstance(example, GraphExample)
+    assert str(fault) == "graphs.jsonl:2 (id h): has no edge"
 
 
 def t17(name):

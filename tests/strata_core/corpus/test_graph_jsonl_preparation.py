@@ -180,3 +180,38 @@ def test_an_empty_validation_split_is_warned_about_where_a_share_was_asked_for(t
     write(tmp_path / "in" / "val.jsonl", changed("val"))
     prepare_graph_lines_corpus(tmp_path / "in", tmp_path / "three", observer=observer)
     assert len(observer.told) == 1
+
+
+def test_where_every_example_is_left_out_the_first_faults_say_why(tmp_path) -> None:
+    bad = [changed(name, **values) for name, values in BAD.items() if name != "strange-relation"]
+    path = write(tmp_path / "in" / "train.jsonl", *bad)
+    with pytest.raises(DataError, match="no examples to train on: 7 cannot be used") as refused:
+        prepare_graph_lines_corpus(path, tmp_path / "corpus", on_error="skip")
+    assert refused.value.problems[0] == f"{path}:1 (id no-nodes): zero nodes; a graph has one at least"
+    assert len(refused.value.problems) == 7
+    assert refused.value.hint == "correct them: --on-error skip goes on with what is left, and nothing is"
+
+
+def test_where_every_example_is_held_out_the_share_is_named(tmp_path) -> None:
+    path = write(tmp_path / "in" / "train.jsonl", KIN)
+    with pytest.raises(DataError, match="all 1 examples fell into the validation split") as refused:
+        prepare_graph_lines_corpus(path, tmp_path / "corpus", val_fraction=1 - 1e-9)
+    assert "--val-fraction" in refused.value.hint
+
+
+def test_case_t17_with_every_graph_bad_names_them(tmp_path) -> None:
+    path = SHARED / "cases" / "T17" / "bad_graphs.jsonl"
+    if not path.exists():
+        pytest.skip("the shared acceptance cases are not here")
+    with pytest.raises(DataError) as refused:
+        prepare_graph_lines_corpus(path, tmp_path / "corpus", on_error="skip")
+    assert "edge 0 node 2 of 2" in refused.value.problems[0]
+
+
+def test_graphs_without_a_query_are_warned_about(tmp_path) -> None:
+    observer = Warnings()
+    path = write(tmp_path / "in" / "train.jsonl", KIN, changed("mute", query=None))
+    prepare_graph_lines_corpus(path, tmp_path / "corpus", val_fraction=0, observer=observer)
+    assert observer.told == [
+        "train: 1 of 2 graphs have no query: no answers are learned from such graphs, at most a status"
+    ]

@@ -371,3 +371,12 @@ def test_a_sample_has_its_documents(tmp_path: Path) -> None:
 def test_a_sample_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no sample 'nothing'"):
         prepare_sample("nothing", tmp_path / "out")
+
+
+def test_a_vocabulary_that_stays_smaller_than_asked_for_is_warned_about(tmp_path: Path) -> None:
+    heard = Heard()
+    (tmp_path / "a.txt").write_text("the dog barks\n")
+    prepare_corpus([tmp_path / "a.txt"], tmp_path / "out", PreparationSettings(val_fraction=0), observer=heard)
+    (warning,) = heard.warnings
+    assert "tokens only, not the 8192 asked for" in warning and "--vocab-size" in warning
+    assert heard.notices == []

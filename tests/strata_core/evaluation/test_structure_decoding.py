@@ -37,6 +37,18 @@ def test_trees_are_the_best_of_all_and_relations_those_of_their_arcs():
         assert trees[row].relations.tolist() == expected.tolist()
 
 
+def test_the_arc_of_the_root_has_its_relation_and_no_other_arc_has_it():
+    heads, states = make(), some_states(2, 4, WIDTH)
+    free = decode_trees(heads, states, REAL)
+    for root_relation in range(HEADS.n_relations):
+        trees = decode_trees(heads, states, REAL, root_relation=root_relation)
+        for row, tree in enumerate(trees):
+            assert tree.heads.tolist() == free[row].heads.tolist()
+            assert ((tree.relations == root_relation) == (tree.heads == 0)).all()
+            untouched = (tree.heads != 0) & (free[row].relations != root_relation)
+            assert (tree.relations[untouched] == free[row].relations[untouched]).all()
+
+
 def test_classes_and_predicates_stop_at_the_end_of_a_sentence():
     scores = torch.tensor([[[0, 1], [2, 1], [0, 3], [1, 0]], [[0, 1], [1, 0], [0, 9], [0, 9]]])
     assert [classes.tolist() for classes in decode_classes(scores, REAL)] == [[1, 0, 1, 0], [1, 0]]

@@ -107,19 +107,54 @@ def test_graphs_that_cannot_be_used_are_refused_by_line_and_id(graph_run, exampl
     )
 
 
-def test_queries_of_kinds_that_training_had_none_of_are_refused_by_id(graph_run, examples, tmp_path):
+def test_queries_of_kinds_that_training_had_none_of_are_refused_by_line_and_id(graph_run, examples, tmp_path):
     good = as_record(examples[0][0], examples[1])
     backwards = {"branches": [{"start": 0, "steps": [examples[1].relations[0] + "^-1"]}]}
     label = {"mode": "relation", "branches": [{"start": 0, "steps": []}], "end": 1}
     with pytest.raises(DataError) as caught:
         asked = [good, {**good, "id": "b", "query": backwards}, {**good, "id": "c", "query": label}]
         predict(graph_run, tmp_path, asked)
-    assert [problem.split(":")[0] for problem in caught.value.problems] == ["b", "c"]
+    file = tmp_path / "queries.jsonl"
+    modes = "entity, count, largest, smallest"
+    assert caught.value.problems == (
+        f"{file}:2 (id b): walks a relation backwards (^-1), which no training query did",
+        f"{file}:3 (id c): asks for relation, which this model cannot tell: it answers {modes}",
+    )
+    assert caught.value.hint == "correct these lines, or take them out of the file"
 
 
-def test_sentences_are_nothing_for_a_graph_reasoner(graph_run, structured_run, tmp_path):
+@pytest.mark.parametrize(("name", "format"), [("x.txt", "text"), ("x.txt", "auto"), ("x.conllu.gz", "auto")])
+def test_sentences_are_nothing_for_a_graph_reasoner(graph_run, tmp_path, name, format):
+    (tmp_path / name).write_text("the dog\n")
+    with pytest.raises(UsageError, match="this model answers queries in JSON Lines") as refused:
+        predict_file(graph_run, str(tmp_path / name), format=format, device="cpu")
+    assert refused.value.hint == "name a file of queries (.jsonl); --format jsonl where its name does not tell"
+
+
+@pytest.mark.parametrize(("name", "format"), [("x.txt", "jsonl"), ("x.jsonl", "auto"), ("x.ndjson.zst", "auto")])
+def test_queries_are_nothing_for_a_model_of_sentences(structured_run, tmp_path, name, format):
+    (tmp_path / name).write_text("the dog\n")
+    with pytest.raises(UsageError, match="this model annotates sentences: text, tokens or CoNLL-U") as refused:
+        predict_file(structured_run, str(tmp_path / name), format=format, device="cpu")
+    assert refused.value.hint == (
+        "name a file of sentences (.txt, .tok, .conllu); --format text, tokens or conllu where its name does not tell"
+    )
+
+
+def test_text_that_is_called_queries_is_refused_by_line(graph_run, tmp_path):
     (tmp_path / "x.txt").write_text("the dog\n")
-    with pytest.raises(UsageError):
-        predict_file(graph_run, str(tmp_path / "x.txt"), format="text", device="cpu")
-    with pytest.raises(UsageError):
-        predict_file(structured_run, str(tmp_path / "x.txt"), format="jsonl", device="cpu")
+    with pytest.raises(DataError) as refused:
+        predict_file(graph_run, str(tmp_path / "x.txt"), format="jsonl", device="cpu")
+    assert refused.value.problems == (f"{tmp_path / 'x.txt'}:1: not JSON from column 1 on: 'the dog'",)
+
+
+def test_a_file_without_queries_is_refused_with_what_one_looks_like(graph_run, tmp_path):
+    with pytest.raises(DataError, match="there is no query in it") as refused:
+        predict(graph_run, tmp_path, [])
+    assert '"num_nodes"' in refused.value.hint
+
+
+def test_a_file_that_is_not_there_is_refused_with_a_remedy(graph_run, tmp_path):
+    with pytest.raises(UsageError, match="there is no such file") as refused:
+        predict_file(graph_run, str(tmp_path / "absent.jsonl"), device="cpu")
+    assert refused.value.hint == "check the path; - is standard input"

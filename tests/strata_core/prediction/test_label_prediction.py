@@ -81,8 +81,10 @@ def test_a_checkpoint_outside_its_run_tells_what_it_tells_inside(run, tmp_path):
     assert told[-1]["paths"] == []
 
 
-def test_other_questions_are_refused_by_id(run, tmp_path):
+def test_other_questions_are_refused_by_line_and_id(run, tmp_path):
     other = query(TESTS[1], query={"mode": "count", "branches": [{"start": 0, "steps": ["one"]}]})
     with pytest.raises(DataError) as caught:
         predict(run, tmp_path, [query(TESTS[0]), other])
-    assert caught.value.problems == ("t1: asks for count",)
+    assert caught.value.problems == (
+        f"{tmp_path / 'queries.jsonl'}:2 (id t1): asks for count, which this model cannot tell: it answers relation",
+    )

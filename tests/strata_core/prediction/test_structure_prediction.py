@@ -8,7 +8,9 @@ import pytest
 from strata_core.corpus.conllu import read_conllu
 from strata_core.corpus.conllu_writing import write_conllu
 from strata_core.corpus.reading import open_corpus
+from strata_core.corpus.tokenizer import read_tokenizer
 from strata_core.errors import DataError, UsageError
+from strata_core.prediction import structure_prediction
 from strata_core.prediction.predicting import predict_file
 from strata_core.training.distributed import ALONE
 from strata_core.training.evaluation_report import evaluate_trained
@@ -129,6 +131,35 @@ def test_faults_of_the_input_are_named_by_file_and_line(structured_run, tmp_path
         f"{tmp_path / 'x.conllu'}:2",
         f"{tmp_path / 'x.conllu'}:4",
     ]
+
+
+def test_a_causal_model_refuses_sentences_by_their_tokens_and_by_line(tmp_path):
+    corpus = make_corpus(tmp_path)
+    causal = "model.heads.reads='causal'", "objective.ud.node_type=1.0", "run.max_steps=3"
+    train(small_recipe(corpus, *causal), tmp_path / "run", device="cpu")
+    longest = find_trained(tmp_path / "run").config["model"]["transformer"]["max_seq_len"]
+    # One word, whose letters the tokenizer has never seen: it takes them byte by byte.
+    long = "\u00e9" * longest
+    (tmp_path / "x.tok").write_text(f"the dog\n{long}\nthe dog\nthe {long}\n")
+    with pytest.raises(DataError) as caught:
+        predict_file(tmp_path / "run", str(tmp_path / "x.tok"), device="cpu")
+    places = [problem.rsplit(": ", 1) for problem in caught.value.problems]
+    assert [place for place, _ in places] == [f"{tmp_path / 'x.tok'}:2", f"{tmp_path / 'x.tok'}:4"]
+    tokenizer = read_tokenizer(corpus.tokenizer_path).tokenizer
+    counts = [len(tokenizer.encode(text, add_special_tokens=False).ids) for text in (long, f"the {long}")]
+    assert [told for _, told in places] == [f"{count:,} tokens" for count in counts]
+    assert "more tokens than the" in caught.value.message
+
+
+def test_a_model_of_the_full_pass_reads_words_of_any_number_of_tokens(structured_run, tmp_path, monkeypatch):
+    def not_needed(*_, **__):
+        raise AssertionError("the causal pass is not read")
+
+    monkeypatch.setattr(structure_prediction, "causal_tensors", not_needed)
+    longest = find_trained(structured_run).config["model"]["transformer"]["max_seq_len"]
+    (tmp_path / "x.tok").write_text("the " + "\u00e9" * longest + "\n")
+    (sentence,) = annotated(structured_run, tmp_path / "x.tok")
+    assert sentence.heads.count(0) == 1
 
 
 @pytest.mark.parametrize(("name", "content", "error"), [("x.txt", "\n \n", DataError), ("x.pdf", "a", UsageError)])

@@ -7,6 +7,7 @@ import pytest
 from strata_core.errors import DataError, UsageError
 from strata_core.observer import Observer
 from strata_core.training.launch import train
+from strata_core.training.run_folder import RunFolder
 from strata_core.training.trained import config_differences, find_trained
 
 
@@ -104,3 +105,40 @@ def test_differences_are_told_with_numbers_and_names():
         "labels.role: 2 here, 2 in the checkpoint, in another order",
     ]
     assert config_differences(ours, ours) == []
+
+
+def test_of_models_of_other_kinds_only_the_kinds_are_told():
+    ours = {"kind": "knowledge-graph", "model": {"layers": 3}, "entities": 4}
+    theirs = {"kind": "graph-reasoner", "model": {"d_model": 16}, "node_types": ["person"]}
+    assert config_differences(ours, theirs) == [
+        "such a corpus is for a model of one knowledge graph; the checkpoint is a reasoner over many graphs"
+    ]
+
+
+def test_differences_are_told_without_the_notation_of_a_language():
+    ours = {"kind": "x", "model": {"tied": True, "name": "a"}}
+    theirs = {"kind": "x", "model": {"tied": False, "heads": None, "width": 3}}
+    assert config_differences(ours, theirs) == [
+        "model.tied: yes here, no in the checkpoint",
+        "model.width: nothing here, 3 in the checkpoint",
+        "model.name: a here, nothing in the checkpoint",
+    ]
+
+
+def test_what_is_no_run_is_called_what_it_is_with_what_is_wanted(byte_corpus, run, tmp_path):
+    def refusal(path):
+        with pytest.raises(UsageError) as caught:
+            RunFolder.open(path)
+        return caught.value
+
+    wanted = "name a run directory, one that strata train-lm or train-graph made"
+    corpus = refusal(byte_corpus)
+    assert (corpus.message, corpus.hint) == (f"{byte_corpus} is a corpus, not a run", wanted)
+    step = run / "checkpoints" / "step-00000008"
+    checkpoint = refusal(step)
+    assert (checkpoint.message, checkpoint.hint) == (f"{step} is a checkpoint, not a run", wanted)
+    nothing = refusal(tmp_path)
+    assert (nothing.message, nothing.hint) == (
+        f"{tmp_path} is not a run: it has no recipe.toml and manifest.json",
+        wanted,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from strata_core.models.path_composition import CompositionConfig, PathCompositi
 from strata_core.objectives.composition import associativity_loss, closure_loss, composition_loss
 from strata_core.recipes.graph import GraphRecipe
 from strata_core.training.order import SampleOrder
-from strata_core.training.task import Batch, EvaluationContext, EvaluationStopped, StepPlan
+from strata_core.training.task import Batch, EvaluationContext, StepPlan
 from strata_core.training.tasks.kinship.batches import (
     CHAIN_LENGTHS,
     KinshipReader,
@@ -40,7 +41,10 @@ from strata_core.training.tasks.reasoner_settings import refuse_reasoner_setting
 TRAINING_BRACKETINGS = 2
 """Random bracketings of each training path; associativity compares them."""
 
-TEST_PREFIX = "test-"
+ALL_TESTS = "test"
+"""What the tests of CLUTRR are called together."""
+
+TEST_PREFIX = f"{ALL_TESTS}-"
 LONG_TESTS = tuple(f"{TEST_PREFIX}{hops:02d}" for hops in range(5, 11))
 """The tests of CLUTRR whose mean accuracy is reported: longer than any training path."""
 
@@ -64,7 +68,7 @@ class KinshipMicroBatch:
 
 @dataclass(frozen=True)
 class _Judged:
-    """What was found out about the examples of a split; equal on every rank."""
+    """What was found out about the examples of a split, or of several; equal on every rank."""
 
     nats: float
     correct_by_hops: dict[int, int]
@@ -269,55 +273,58 @@ class KinshipTask:
         }
 
     def report(self, model: nn.Module, split: str, context: EvaluationContext) -> dict[str, Any]:
-        """What an evaluation tells of one split.
+        """What an evaluation tells of one split, or of all tests of CLUTRR together ("test").
 
         Returns:
             "accuracy", "loss" (nats an example), "examples", "without_path", a table "by_hops"; "paths" and
-            "composition_augmentation" as the recipe has them. For a test of CLUTRR also a table "tests" of all of them,
+            "composition_augmentation" as the recipe has them. For tests of CLUTRR also a table "tests" of all of them,
             and "mean_accuracy_5_to_10_hops" over those longer than training paths.
 
         Raises:
             UsageError: there is no such split.
             EvaluationStopped: a stop was requested meanwhile.
         """
-        judged, reader = self._judge(model, split, context), self._reader(split)
+        tests = self._tests()
+        meant = tests if split == ALL_TESTS and split not in self._corpus.info.splits and tests else [split]
+        judged = {name: self._judge(model, name, context) for name in meant}
+        together, readers = _together(list(judged.values())), [self._reader(name) for name in meant]
+        n_examples = sum(map(len, readers))
         found: dict[str, Any] = {
-            "accuracy": judged.accuracy,
-            "loss": judged.nats / len(reader),
-            "examples": len(reader),
-            "without_path": sum(not reader.paths(number) for number in range(len(reader))),
+            "accuracy": together.accuracy,
+            "loss": together.nats / n_examples,
+            "examples": n_examples,
+            "without_path": sum(not reader.paths(number) for reader in readers for number in range(len(reader))),
             "paths": self._recipe.model.paths,
             "composition_augmentation": self._recipe.objective.composition_augmentation,
             "by_hops": [
-                {"hops": hops, "examples": judged.count_by_hops[hops], "accuracy": share}
-                for hops, share in _shares(judged).items()
+                {"hops": hops, "examples": together.count_by_hops[hops], "accuracy": share}
+                for hops, share in _shares(together).items()
             ],
         }
-        if split.startswith(TEST_PREFIX):
-            tests = [name for name in self._corpus.info.splits if name.startswith(TEST_PREFIX)]
-            accuracies = {split: judged.accuracy} | {
-                name: self._judge(model, name, context).accuracy for name in tests if name != split
-            }
-            long = [accuracies[name] for name in LONG_TESTS if name in accuracies]
+        if meant[0] in tests:
+            judged |= {name: self._judge(model, name, context) for name in tests if name not in judged}
+            long = [judged[name].accuracy for name in LONG_TESTS if name in judged]
             found |= {"mean_accuracy_5_to_10_hops": float(np.mean(long))} if long else {}
             found["tests"] = [
-                {"split": name, "examples": len(self._reader(name)), "accuracy": accuracies[name]} for name in tests
+                {"split": name, "examples": len(self._reader(name)), "accuracy": judged[name].accuracy}
+                for name in tests
             ]
         return found
+
+    def _tests(self) -> list[str]:
+        """The splits "test-02", "test-03" and so on that have examples."""
+        splits = self._corpus.info.splits
+        return [name for name, split in splits.items() if name.startswith(TEST_PREFIX) and split["examples"]]
 
     def _judge(self, model: nn.Module, split: str, context: EvaluationContext, *, limit: int = 0) -> _Judged:
         assert isinstance(model, PathComposition)
         reader, size = self._reader(split), self._recipe.batch.micro_batch_size
         numbers = np.arange(len(reader))[: limit * size if limit else None]
         parts = [numbers[start : start + size] for start in range(0, len(numbers), size)]
-        dtype = torch.float32 if context.device.type == "mps" else torch.float64
-        found = torch.zeros((len(numbers), 2), dtype=dtype, device=context.device)
-        for index, part in enumerate(parts):
-            if context.stop_requested():
-                raise EvaluationStopped
-            if index % context.ranks.world_size == context.ranks.rank:
-                found[part[0] : part[-1] + 1] = self._found(model, reader, part, context).to(dtype)
-            context.progress(index + 1, len(parts))
+        found = context.zeros(len(numbers), 2)
+        for index in context.my_share(len(parts)):
+            part = parts[index]
+            found[part[0] : part[-1] + 1] = self._found(model, reader, part, context).to(found)
         nats, correct = np.array(context.ranks.sum(found).tolist()).reshape(-1, 2).T
         hops = reader.hops[numbers]
         lengths = [int(length) for length in np.unique(hops)]
@@ -377,6 +384,16 @@ def _states(model: PathComposition, batch: Batch, n_chains: int = 0) -> tuple[Te
     n_paths = batch["path_examples"].shape[0]
     states = states_TD.unflatten(0, (n_paths + n_chains, -1))
     return states[:n_paths], states[n_paths:]
+
+
+def _together(judged: Sequence[_Judged]) -> _Judged:
+    """What was found out about the examples of several splits."""
+    correct: Counter[int] = Counter()
+    count: Counter[int] = Counter()
+    for part in judged:
+        correct.update(part.correct_by_hops)
+        count.update(part.count_by_hops)
+    return _Judged(sum(part.nats for part in judged), dict(correct), dict(sorted(count.items())))
 
 
 def _shares(judged: _Judged) -> dict[int, float]:

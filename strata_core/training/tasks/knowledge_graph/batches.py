@@ -10,7 +10,7 @@ Shapes: E edges, both directions of the training triples; R relations, N entitie
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,22 @@ def with_inverses(triples: np.ndarray, n_relations: int) -> np.ndarray:
     heads, relations, tails = triples.astype(np.int64).T
     backwards = np.stack([tails, relations + n_relations, heads], axis=1)
     return np.concatenate([np.stack([heads, relations, tails], axis=1), backwards])
+
+
+def batches_of_relations(queries: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    """Cuts queries into batches of one relation.
+
+    Args:
+        queries: int64 [Q, 2 or more]: head, relation.
+        size: of a batch, at most.
+
+    Yields:
+        int64 [B], rows of the queries.
+    """
+    order = np.argsort(queries[:, 1], kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(queries[order, 1])) + 1):
+        for start in range(0, len(rows), size):
+            yield rows[start : start + size]
 
 
 class AnswerTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,14 @@ from strata_core.models.knowledge_graph_reasoner import (
 from strata_core.objectives.link_prediction import EntityScores, filtered_cross_entropy
 from strata_core.recipes.graph import GraphRecipe
 from strata_core.training.order import SampleOrder
-from strata_core.training.task import Batch, EvaluationContext, EvaluationStopped, StepPlan
+from strata_core.training.task import Batch, EvaluationContext, StepPlan
 from strata_core.training.tasks.knowledge_graph.batches import (
     AnswerTable,
+    Frontier,
     GroupOrder,
     KnowledgeGraph,
     QueryGroup,
+    batches_of_relations,
     with_inverses,
 )
 from strata_core.training.tasks.reasoner_settings import refuse_reasoner_settings
@@ -182,49 +184,39 @@ class KnowledgeGraphTask:
         right, cuts = answers.of(heads, relation)
         rows = np.repeat(np.arange(len(queries)), np.diff(cuts))
         layout = self._matrix_layout if self.is_dense else self._frontier_layout
-        arrays = layout(heads, targets, rows, right, stays)
-        arrays["relation"] = np.array([relation])
-        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+        return _tensors(layout(heads, targets, rows, right, stays), relation)
 
     def _matrix_layout(
         self, heads: np.ndarray, targets: np.ndarray, rows: np.ndarray, right: np.ndarray, stays: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        starts, start_of_query = np.unique(heads, return_inverse=True)
         rivals = np.ones((len(heads), self.graph.n_entities), dtype=bool)
         rivals[rows, right] = False
         return {
-            "starts": starts,
-            "start_of_query": start_of_query,
-            **self.graph.by_cell_and_relation(stays),
+            **self._matrix_arrays(heads, stays),
             "rivals": rivals,
             "targets": np.arange(len(heads)) * self.graph.n_entities + targets,
         }
 
+    def _matrix_arrays(self, heads: np.ndarray, stays: np.ndarray | None) -> dict[str, np.ndarray]:
+        """What all entities are scored from."""
+        starts, start_of_query = np.unique(heads, return_inverse=True)
+        return {"starts": starts, "start_of_query": start_of_query, **self.graph.by_cell_and_relation(stays)}
+
     def _frontier_layout(
         self, heads: np.ndarray, targets: np.ndarray, rows: np.ndarray, right: np.ndarray, stays: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        n_layers = self._shape.n_layers
-        frontier = self.graph.frontier(heads, n_layers, stays)
+        frontier = self.graph.frontier(heads, self._shape.n_layers, stays)
         n_reached = sum(len(owners) for owners in frontier.owners)
         right_pairs = frontier.pairs[rows, right]
         rivals = np.ones(n_reached, dtype=bool)
         rivals[right_pairs[right_pairs >= 0]] = False
         listed = np.bincount(np.concatenate(frontier.owners), minlength=len(heads))
         unlisted_right = np.bincount(rows[right_pairs < 0], minlength=len(heads))
-        levels = {f"owners_{level}": owners for level, owners in enumerate(frontier.owners)}
-        layers = {}
-        for layer, (arriving, arrival_offsets) in enumerate(frontier.arrivals()):
-            layers[f"links_{layer}"] = frontier.links[layer]
-            layers[f"destinations_{layer}"] = frontier.destinations[layer].astype(np.int32)
-            layers[f"link_ends_{layer}"] = frontier.link_ends[layer].astype(np.int32)
-            layers[f"arriving_{layer}"] = arriving
-            layers[f"arrival_offsets_{layer}"] = arrival_offsets
         return {
             "rivals": rivals,
             "targets": frontier.pairs[np.arange(len(heads)), targets],
             "unreached": (self.graph.n_entities - listed - unlisted_right).astype(np.float32),
-            **levels,
-            **layers,
+            **_reached_arrays(frontier),
         }
 
     def loss_sums(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
@@ -234,20 +226,53 @@ class KnowledgeGraphTask:
     def _scores(self, model: nn.Module, batch: Batch) -> EntityScores:
         assert isinstance(model, KnowledgeGraphReasoner)
         if self.is_dense:
-            return _scores_of_all(model, batch)
+            return _all_listed(self._scores_of_all(model, batch), batch)
+        scores_P, owners_P, unlisted = self._scores_of_reached(model, batch)
+        return EntityScores(scores_P, owners_P, batch["rivals"], unlisted, batch["unreached"], batch["targets"])
+
+    def _scores_of_all(self, model: KnowledgeGraphReasoner, batch: Batch) -> Tensor:
+        """float32 [B, N]."""
+        graph = WholeGraph(**{field.name: batch[field.name] for field in dataclasses.fields(WholeGraph)})
+        scores_NS = model.score_all(batch["relation"], batch["starts"], graph, self.graph.n_entities).float()
+        return scores_NS.T.index_select(0, batch["start_of_query"])
+
+    def _scores_of_reached(self, model: KnowledgeGraphReasoner, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """float32 [P], int64 [P], the query of each pair; and the score of every other entity, float32 scalar."""
         owners = [batch[f"owners_{level}"] for level in range(self._shape.n_layers + 1)]
         parts = ("links", "destinations", "link_ends", "arriving", "arrival_offsets")
         of_layers = {part: [batch[f"{part}_{layer}"] for layer in range(self._shape.n_layers)] for part in parts}
         reached = Reached([level.shape[0] for level in owners], **of_layers)
         scores_P, unlisted = model.score_reached(batch["relation"], reached)
-        return EntityScores(
-            scores_P.float(),
-            torch.cat(owners),
-            batch["rivals"],
-            unlisted.float(),
-            batch["unreached"],
-            batch["targets"],
-        )
+        return scores_P.float(), torch.cat(owners), unlisted.float()
+
+    def score_entities(self, model: nn.Module, heads: np.ndarray, relation: int, context: EvaluationContext) -> Tensor:
+        """How well each entity answers some queries of one relation, scored over the whole graph as in an evaluation.
+
+        Args:
+            model: of `build_model`.
+            heads: int64 [B], the entities asked from.
+            relation: what is asked for, below 2 R; from R on the inverses, which ask for heads.
+            context: where to compute.
+
+        Returns:
+            float32 [B, N], higher is better; entities that no message reached have one score.
+        """
+        assert isinstance(model, KnowledgeGraphReasoner)
+        if self.is_dense:
+            batch = _on(context.device, _tensors(self._matrix_arrays(heads, None), relation))
+            with context.autocast():
+                return self._scores_of_all(model, batch)
+        frontier = self.graph.frontier(heads, self._shape.n_layers)
+        batch = _on(context.device, _tensors(_reached_arrays(frontier), relation))
+        with context.autocast():
+            scores_P, owners_P, unlisted = self._scores_of_reached(model, batch)
+        scores_BN = unlisted.repeat(len(heads), self.graph.n_entities)
+        scores_BN[owners_P, torch.from_numpy(np.concatenate(frontier.entities)).to(context.device)] = scores_P
+        return scores_BN
+
+    def trained_answers(self, head: int, relation: int) -> np.ndarray:
+        """int64 [A], ascending: what the training triples have as answers to a query; see `score_entities`."""
+        return self._trained.of(np.array([head]), relation)[0]
 
     def evaluate(self, model: nn.Module, context: EvaluationContext) -> dict[str, float]:
         """ "loss" in nats per query, "mrr" and "hits_at_1", "_3", "_10" on the validation split, both directions.
@@ -271,19 +296,15 @@ class KnowledgeGraphTask:
 
     def _rank(self, model: nn.Module, queries: np.ndarray, context: EvaluationContext) -> tuple[np.ndarray, np.ndarray]:
         """float64 [queries]: the rank of each query's answer, and its loss in nats; the same on every rank."""
-        batches = list(_by_relation(queries, self._micro_batch_size))
-        dtype = torch.float32 if context.device.type == "mps" else torch.float64
-        found = torch.zeros(2, len(queries), dtype=dtype, device=context.device)
-        for index, rows in enumerate(batches):
-            if context.stop_requested():
-                raise EvaluationStopped
-            if index % context.ranks.world_size == context.ranks.rank:
-                batch = self._batch(queries[rows], int(queries[rows[0], 1]), self._known, None)
-                with context.autocast():
-                    scores = self._scores(model, {name: part.to(context.device) for name, part in batch.items()})
-                values = torch.stack([realistic_ranks(scores), filtered_cross_entropy(scores)])
-                found[:, torch.from_numpy(rows).to(context.device)] = values.to(dtype)
-            context.progress(index + 1, len(batches))
+        batches = list(batches_of_relations(queries, self._micro_batch_size))
+        found = context.zeros(2, len(queries))
+        for index in context.my_share(len(batches)):
+            rows = batches[index]
+            batch = self._batch(queries[rows], int(queries[rows[0], 1]), self._known, None)
+            with context.autocast():
+                scores = self._scores(model, _on(context.device, batch))
+            values = torch.stack([realistic_ranks(scores), filtered_cross_entropy(scores)])
+            found[:, torch.from_numpy(rows).to(context.device)] = values.to(found)
         ranks, losses = np.array(context.ranks.sum(found).tolist(), dtype=np.float64)
         # Nothing compares with NaN, so that a query with such scores would come out as answered perfectly.
         return np.where(np.isnan(losses), np.nan, ranks), losses
@@ -353,17 +374,34 @@ class KnowledgeGraphTask:
         }
 
 
-def _scores_of_all(model: KnowledgeGraphReasoner, batch: Batch) -> EntityScores:
-    rivals_BN = batch["rivals"]
-    n_queries, n_entities = rivals_BN.shape
-    graph = WholeGraph(**{field.name: batch[field.name] for field in dataclasses.fields(WholeGraph)})
-    scores_NS = model.score_all(batch["relation"], batch["starts"], graph, n_entities).float()
-    scores_BN = scores_NS.T.index_select(0, batch["start_of_query"])
-    queries_B = torch.arange(n_queries, device=rivals_BN.device)
+def _tensors(arrays: Mapping[str, np.ndarray], relation: int) -> Batch:
+    named = {**arrays, "relation": np.array([relation])}
+    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in named.items()}
+
+
+def _on(device: torch.device, batch: Batch) -> Batch:
+    return {name: part.to(device) for name, part in batch.items()}
+
+
+def _reached_arrays(frontier: Frontier) -> dict[str, np.ndarray]:
+    """What the pairs of a frontier are scored from."""
+    arrays = {f"owners_{level}": owners for level, owners in enumerate(frontier.owners)}
+    for layer, (arriving, arrival_offsets) in enumerate(frontier.arrivals()):
+        arrays[f"links_{layer}"] = frontier.links[layer]
+        arrays[f"destinations_{layer}"] = frontier.destinations[layer].astype(np.int32)
+        arrays[f"link_ends_{layer}"] = frontier.link_ends[layer].astype(np.int32)
+        arrays[f"arriving_{layer}"] = arriving
+        arrays[f"arrival_offsets_{layer}"] = arrival_offsets
+    return arrays
+
+
+def _all_listed(scores_BN: Tensor, batch: Batch) -> EntityScores:
+    n_queries, n_entities = scores_BN.shape
+    queries_B = torch.arange(n_queries, device=scores_BN.device)
     return EntityScores(
         scores_BN.flatten(),
         queries_B.repeat_interleave(n_entities, output_size=n_queries * n_entities),
-        rivals_BN.flatten(),
+        batch["rivals"].flatten(),
         scores_BN.new_zeros(()),
         scores_BN.new_zeros(n_queries),
         batch["targets"],
@@ -377,14 +415,6 @@ def _triples(corpus: GraphCorpus, split: str) -> np.ndarray:
     if corpus.info.origin != "triples" or len({len(column) for column in columns}) > 1:
         raise DataError(f"{corpus.path}: {split} does not hold triples of one graph", hint="prepare the corpus again")
     return np.stack(columns, axis=1).astype(np.int64)
-
-
-def _by_relation(queries: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    """Rows of queries, int64, cut into batches of one relation."""
-    order = np.argsort(queries[:, 1], kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(queries[order, 1])) + 1):
-        for start in range(0, len(rows), size):
-            yield rows[start : start + size]
 
 
 def _ranking(ranks: np.ndarray) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from strata_core.models.reasoning_batch import ReasoningBatch
 from strata_core.randomness import derive_seed
 from strata_core.recipes.graph import GRAPH_WEIGHTS, GraphRecipe
 from strata_core.training.order import SampleOrder
-from strata_core.training.task import Batch, EvaluationContext, EvaluationStopped, StepPlan
+from strata_core.training.task import Batch, EvaluationContext, StepPlan
 from strata_core.training.tasks.reasoning.batches import Drawn, reasoning_arrays
 from strata_core.training.tasks.reasoning.evaluation import WIDTH, judge_batch, judged
 from strata_core.training.tasks.reasoning.losses import ReasoningLosses, freeze_unreached, loss_counts
@@ -106,7 +106,8 @@ class GraphReasoningTask:
 
         Raises:
             RecipeError: too few examples, no validation split where one is needed or one that the metric cannot be
-                computed on, a micro-batch that is no whole number of blocks, or a search that nothing teaches.
+                computed on, no question to learn from, a micro-batch that is no whole number of blocks, or a search
+                that nothing teaches.
             DataError: an example asks for the label that relates two nodes.
         """
         recipe, place = self._recipe, self._corpus.path
@@ -130,12 +131,24 @@ class GraphReasoningTask:
                 f"evaluation.every is {recipe.evaluation.every}, but {place} has no validation split",
                 hint="prepare the corpus with one, or set evaluation.every = 0",
             )
+        if "answer" in self.loss_weights:
+            self._check_questions()
         if recipe.evaluation.every:
             self._check_metric()
         if recipe.objective.on_policy_selection and "next_hop" not in self.loss_weights:
             raise RecipeError(
                 "objective.on_policy_selection is on and objective.next_hop is 0: nothing teaches the search",
                 hint="give objective.next_hop a weight",
+            )
+
+    def _check_questions(self) -> None:
+        """Refuses examples of which none asks anything; labels of whole graphs have no loss."""
+        modes = np.asarray(self._corpus.split("train").arrays["modes"])
+        if len(modes) and (modes == Mode.NOTHING).all():
+            raise RecipeError(
+                f"objective.answer has weight {self._recipe.objective.answer:g}, but none of the {len(modes):,} "
+                f"training examples of {self._corpus.path} asks anything; labels of whole graphs are not learned",
+                hint="give the examples queries, or set objective.answer = 0 to learn from nodes and edges alone",
             )
 
     @property
@@ -264,22 +277,17 @@ class GraphReasoningTask:
         size = max(size // self._block, 1) * self._block
         examples = np.arange(min(len(reader), limit) if limit else len(reader))
         starts = range(0, len(examples), size)
-        dtype = torch.float32 if context.device.type == "mps" else torch.float64
-        rows = torch.zeros(len(examples), WIDTH, dtype=dtype, device=context.device)
-        sums = torch.zeros(len(starts), len(self.loss_weights) + 1, dtype=dtype, device=context.device)
-        for index, start in enumerate(starts):
-            if context.stop_requested():
-                raise EvaluationStopped
-            if index % context.ranks.world_size == context.ranks.rank:
-                wanted = examples[start : start + size]
-                fetched = self.fetch(MicroBatch(split, wanted, 0, start))
-                batch = {name: tensor.to(context.device) for name, tensor in fetched.items()}
-                with torch.no_grad(), context.autocast():
-                    losses, told = self._judge_batch(model, ReasoningBatch(**batch))
-                rows[start : start + size] = torch.from_numpy(told).to(rows)
-                sums[index, :-1] = torch.stack([losses[name] for name in self.loss_weights]).to(dtype)
-                sums[index, -1] = len(fetched["pairs_Q2"])
-            context.progress(index + 1, len(starts))
+        rows = context.zeros(len(examples), WIDTH)
+        sums = context.zeros(len(starts), len(self.loss_weights) + 1)
+        for index in context.my_share(len(starts)):
+            start = starts[index]
+            fetched = self.fetch(MicroBatch(split, examples[start : start + size], 0, start))
+            batch = {name: tensor.to(context.device) for name, tensor in fetched.items()}
+            with torch.no_grad(), context.autocast():
+                losses, told = self._judge_batch(model, ReasoningBatch(**batch))
+            rows[start : start + size] = torch.from_numpy(told).to(rows)
+            sums[index, :-1] = torch.stack([losses[name] for name in self.loss_weights]).to(sums)
+            sums[index, -1] = len(fetched["pairs_Q2"])
         *totals, n_pairs = context.ranks.sum(sums.sum(dim=0)).tolist()
         of_examples = loss_counts(reader, self.loss_weights, self._recipe.objective.relation_samples)
         counts = {name: int(counted[examples].sum()) for name, counted in of_examples.items()}

@@ -21,7 +21,7 @@ from strata_core.models.readback import graph_object_alone
 from strata_core.models.structured_language_model import MemoryInput, StructuredLanguageModel
 from strata_core.randomness import derive_seed
 from strata_core.recipes.lm import GRAPH_OBJECT_WEIGHTS, ROLE_EDIT_WEIGHTS, LMRecipe, RoleEditObjectiveTable
-from strata_core.training.task import EvaluationContext, EvaluationStopped
+from strata_core.training.task import EvaluationContext
 from strata_core.training.tasks.role_edits.batches import Reading, core_overrides, graph_slots, on_device, pack_probes
 from strata_core.training.tasks.role_edits.source import HELD_OUT, RoleEdits, held_out_role_edits
 
@@ -60,17 +60,13 @@ def answer_role_edits(
     """
     total = min(edits.n_examples or limit, limit)
     starts = range(0, total, _EXAMPLES_AT_ONCE)
-    wide = torch.float32 if context.device.type == "mps" else torch.float64
-    found = torch.zeros(len(arms), _ARRAYS, total, dtype=wide, device=context.device)
-    for index, start in enumerate(starts):
-        if context.stop_requested():
-            raise EvaluationStopped
-        if index % context.ranks.world_size == context.ranks.rank:
-            stop = min(start + _EXAMPLES_AT_ONCE, total)
-            chunk = {number: edits[number] for number in range(start, stop)}
-            for place, arm in enumerate(arms):
-                found[place, :, start:stop] = _answers(model, chunk, arm, settings, context).to(wide)
-        context.progress(index + 1, len(starts))
+    found = context.zeros(len(arms), _ARRAYS, total)
+    for index in context.my_share(len(starts)):
+        start = starts[index]
+        stop = min(start + _EXAMPLES_AT_ONCE, total)
+        chunk = {number: edits[number] for number in range(start, stop)}
+        for place, arm in enumerate(arms):
+            found[place, :, start:stop] = _answers(model, chunk, arm, settings, context).to(found)
     values = context.ranks.sum(found).cpu().double().numpy()
     return {arm: RoleEditOdds(*values[place]) for place, arm in enumerate(arms)}
 

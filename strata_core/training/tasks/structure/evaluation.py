@@ -17,7 +17,7 @@ from strata_core.corpus.structure_reading import SentenceArrays, StructureReader
 from strata_core.evaluation.confusion import confusion_matrix, largest_confusions
 from strata_core.evaluation.structure_scores import PredictedStructure, StructureCounts, count_structure
 from strata_core.models.structure_heads import NONE_ROLE
-from strata_core.training.task import EvaluationContext, EvaluationStopped
+from strata_core.training.task import EvaluationContext
 from strata_core.training.tasks.structure.sentence_tensors import role_cells
 
 Predict = Callable[[StructureReader, np.ndarray], tuple[PredictedStructure, list[SentenceArrays]]]
@@ -47,17 +47,12 @@ def count_split(
     Raises:
         EvaluationStopped: a stop was requested meanwhile.
     """
-    wide = torch.float32 if context.device.type == "mps" else torch.float64
-    counts = torch.zeros(len(batches), len(StructureCounts().to_list()), dtype=wide, device=context.device)
-    for index, numbers in enumerate(batches):
-        if context.stop_requested():
-            raise EvaluationStopped
-        if index % context.ranks.world_size == context.ranks.rank:
-            predicted, gold = predict(reader, numbers)
-            found = count_structure(predicted, gold, reader.labels, chart_scheme)
-            counts[index] = torch.tensor(found.to_list()).to(counts)
-            observe(predicted, gold)
-        context.progress(index + 1, len(batches))
+    counts = context.zeros(len(batches), len(StructureCounts().to_list()))
+    for index in context.my_share(len(batches)):
+        predicted, gold = predict(reader, batches[index])
+        found = count_structure(predicted, gold, reader.labels, chart_scheme)
+        counts[index] = torch.tensor(found.to_list()).to(counts)
+        observe(predicted, gold)
     total = context.ranks.sum(counts).sum(dim=0)
     return StructureCounts.from_list([round(count) for count in total.tolist()])
 

@@ -16,7 +16,7 @@ from strata_core.models.structured_language_model import MemoryInput, Structured
 from strata_core.objectives.next_token import next_token_nats
 from strata_core.randomness import derive_seed
 from strata_core.recipes.lm import LMRecipe
-from strata_core.training.task import EvaluationContext, EvaluationStopped
+from strata_core.training.task import EvaluationContext
 from strata_core.training.tasks.structure.annotated_sentences import padded_lengths, usable_sentences
 from strata_core.training.tasks.structure.sentence_batches import SentenceBatches
 from strata_core.training.tasks.structure.sentence_graphs import slot_tensors, slots_of
@@ -45,15 +45,10 @@ def report_interventions(
         return {}
     lengths = padded_lengths(reader, causal=True)
     batches = SentenceBatches(lengths, numbers, sentences_per_batch=_SENTENCES_AT_ONCE, seed=_SEED)
-    wide = torch.float32 if context.device.type == "mps" else torch.float64
-    nats = torch.zeros(len(INTERVENTIONS), len(reader), dtype=wide, device=context.device)
-    for index in range(batches.n_batches):
-        if context.stop_requested():
-            raise EvaluationStopped
-        if index % context.ranks.world_size == context.ranks.rank:
-            chosen = batches.batch(index)
-            nats[:, torch.from_numpy(chosen).to(context.device)] = _nats(model, reader, chosen, context).to(wide)
-        context.progress(index + 1, batches.n_batches)
+    nats = context.zeros(len(INTERVENTIONS), len(reader))
+    for index in context.my_share(batches.n_batches):
+        chosen = batches.batch(index)
+        nats[:, torch.from_numpy(chosen).to(context.device)] = _nats(model, reader, chosen, context).to(nats)
     found = context.ranks.sum(nats).cpu().double().numpy()[:, numbers]
     by_intervention: dict[str, np.ndarray] = dict(zip(INTERVENTIONS, found, strict=True))
     return interventions_table(by_intervention, reader.token_counts[numbers] - 1)

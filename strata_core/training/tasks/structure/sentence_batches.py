@@ -8,6 +8,7 @@ epochs, so any step can be asked for directly.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +18,7 @@ from strata_core.training.order import SampleOrder
 
 _BLUR = 0.1
 """How far a length is raised at random before sorting, as a share of it: new neighbours for little padding."""
+_KEPT_EPOCHS = 2  # around the end of an epoch steps of both are asked for
 
 
 class SentenceBatches:
@@ -39,15 +41,11 @@ class SentenceBatches:
         self._cost = np.minimum(self._lengths, self._batch_length)
         self.n_batches = max(int(self._cost.sum()) // self._batch_length, 1)
         self._order = SampleOrder(self.n_batches, seed, "sentence batches")
-        self._epoch: tuple[int, list[np.ndarray]] | None = None
+        self._epoch = lru_cache(_KEPT_EPOCHS)(self._cut_epoch)
 
     def batch(self, step: int) -> np.ndarray:
         """The numbers of the sentences of a step, int64, by about rising length."""
-        epoch = step // self.n_batches
-        held = self._epoch
-        if held is None or held[0] != epoch:
-            held = self._epoch = epoch, self._cut(np.argsort(self._blurred(epoch), kind="stable"))
-        return held[1][int(self._order.samples(step, 1)[0])]
+        return self._epoch(step // self.n_batches)[int(self._order.samples(step, 1)[0])]
 
     def costliest(self, n_parts: int = 1, words: np.ndarray | None = None) -> np.ndarray:
         """Sentences that cost at least what any part of any step's batch does, the longest of them first, int64.
@@ -115,6 +113,9 @@ class SentenceBatches:
         """
         whole = of_batch + max(longest - self._batch_length, 0) + longest
         return min(of_batch, whole / n_parts)
+
+    def _cut_epoch(self, epoch: int) -> list[np.ndarray]:
+        return self._cut(np.argsort(self._blurred(epoch), kind="stable"))
 
     def _blurred(self, epoch: int) -> np.ndarray:
         generator = np.random.default_rng(derive_seed(self._seed, "sentence lengths", epoch))

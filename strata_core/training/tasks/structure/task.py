@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from strata_core.corpus.chart_items import CHART_SCHEMES
+from strata_core.corpus.labels import ROOT_RELATION
 from strata_core.corpus.reading import Corpus
 from strata_core.corpus.structure_reading import SentenceArrays, StructureReader
 from strata_core.errors import RecipeError
@@ -46,6 +47,10 @@ from strata_core.training.tasks.structure.losses import LOSS_OF_WEIGHT, structur
 from strata_core.training.tasks.structure.sentence_batches import SentenceBatches
 from strata_core.training.tasks.structure.sentence_graphs import slot_type_labels
 from strata_core.training.tasks.structure.sentence_tensors import words_of
+
+_OF_GRAPHS = {"intervention", "learned_weight", "anneal_final_learned_weight"}
+_OF_ROLE_EDITS = {"source", "bias_value", "override_scope"}
+"""The settings of graph objects and of role edits that an evaluation depends on, beside the model's shape."""
 
 
 @dataclass(frozen=True)
@@ -362,6 +367,7 @@ class StructuredTask:
                 batch["real"],
                 learned=self.loss_weights,
                 gold_predicates=predicates_of(gold),
+                root_relation=reader.labels.known("relation", ROOT_RELATION),
             )
         return predicted, gold
 
@@ -376,13 +382,20 @@ class StructuredTask:
         return [batches.batch(number) for number in range(batches.n_batches)]
 
     def config(self) -> dict[str, Any]:
-        """The model's shape, the corpus's labels by their numbers, and the token that ends a document."""
+        """The model's shape, the corpus's labels by their numbers, the token that ends a document, and what else an
+        evaluation goes by: how graphs are read ("graph_object") and which role edits are asked ("role_edit")."""
+        recipe = self._recipe
+        graphs, role_edit = recipe.model.graph_object_memory, recipe.objective.role_edit
         return {
             "kind": self.kind,
             "model": self._model_config().to_dict(),
             "labels": self._labels(),
-            "chart_scheme": self._recipe.objective.chart.scheme,
+            "chart_scheme": recipe.objective.chart.scheme,
             "learned": list(self.loss_weights),
+            "graph_object": {"seed": recipe.run.seed, **graphs.model_dump(include=_OF_GRAPHS)}
+            if graphs.enabled
+            else None,
+            "role_edit": role_edit.model_dump(include=_OF_ROLE_EDITS) if self._role_edits.loss_weights else None,
             "end_of_text_id": self._corpus.end_of_text_id,
         }
 

@@ -14,7 +14,7 @@ import torch
 
 from strata_core.corpus.graph_corpus import GraphCorpus, open_graph_corpus
 from strata_core.corpus.graph_preparation import prepare_clutrr_corpus
-from strata_core.errors import DataError, RecipeError
+from strata_core.errors import DataError, RecipeError, UsageError
 from strata_core.models.path_composition import CELLS
 from strata_core.recipes import load_recipe
 from strata_core.training.distributed import ALONE, Ranks
@@ -302,6 +302,45 @@ def test_a_report_judges_each_test_once(corpus, monkeypatch):
         report = task.report(task.build_model().eval(), "test-05", context())
     assert sorted(judged) == [row["split"] for row in report["tests"]]
     assert report["tests"][1]["accuracy"] == report["accuracy"]
+
+
+def test_the_tests_of_a_corpus_are_evaluated_together_under_the_name_they_share(tmp_path):
+    numbers = (1, 2, 0, 2, 1, 1, 2) * 2
+    corpus = write_corpus(
+        tmp_path,
+        {
+            "train": [
+                chain(f"{copy}-{pair}", pair) for copy in range(3) for pair in itertools.product(range(3), repeat=2)
+            ],
+            "test_4": [chain(f"four-{place}", numbers[place : place + 4]) for place in range(3)],
+            "test_6": [chain("six", numbers[:6])],
+        },
+    )
+    settings = (
+        "model.d_model=8",
+        "batch.batch_size=4",
+        "run.max_steps=3",
+        "optimizer.warmup_steps=1",
+        "evaluation.every=0",
+    )
+    recipe = load_recipe("graph/clutrr", "graph", [f"corpus.path={corpus.path}", *settings])
+    train(recipe, tmp_path / "run", device="cpu")
+    four, six, both = (
+        evaluate_trained(tmp_path / "run", split=split, device="cpu").metrics
+        for split in ("test-04", "test-06", "test")
+    )
+    assert (four["examples"], six["examples"], both["examples"]) == (3, 1, 4)
+    assert both["accuracy"] == pytest.approx((3 * four["accuracy"] + six["accuracy"]) / 4)
+    assert both["loss"] == pytest.approx((3 * four["loss"] + six["loss"]) / 4)
+    assert both["by_hops"] == [*four["by_hops"], *six["by_hops"]]
+    assert both["tests"] == four["tests"] == six["tests"]
+    assert both["mean_accuracy_5_to_10_hops"] == six["accuracy"]
+
+
+def test_a_split_that_no_test_shares_its_name_with_is_refused(corpus):
+    task = task_of(corpus)
+    with pytest.raises(UsageError, match="no split 'tests'"):
+        task.report(task.build_model().eval(), "tests", context())
 
 
 def test_a_checkpoint_outside_its_run_is_judged_as_inside(corpus, tmp_path):

@@ -105,6 +105,24 @@ def test_a_query_for_a_label_among_others_is_refused_by_the_id_of_its_example(ta
         task_of(splits["train"], splits["val"]).check()
 
 
+@pytest.mark.parametrize(
+    ("asked", "settings", "refused"),
+    [((), (), True), ((), ("objective.answer=0",), False), (("c",), (), False)],
+    ids=["nothing asked", "no answers wanted", "one asks"],
+)
+def test_examples_that_ask_nothing_teach_no_answers(task_of, asked, settings, refused):
+    silent = {"query": Query(Mode.NOTHING, ()), "answers": (), "paths": (), "status": Status.UNKNOWN}
+    examples = [grandchild(name, **silent) for name in "ab"] + [entity(name) for name in asked]
+    task = task_of(examples, [grandchild("d", **silent)], "evaluation.metric=loss", *settings)
+    if not refused:
+        task.check()
+        return
+    with pytest.raises(
+        RecipeError, match=r"answer has weight 1, but none of the 2 training examples of .* asks anything"
+    ):
+        task.check()
+
+
 def test_the_mean_over_pairs_is_over_those_in_one_micro_batch(task_of):
     train = [entity("a"), lacking("b", 0)]
     # Of the pairs (1, 0), (3, 0) and (4, 0) only the first stands in one micro-batch of two.
