@@ -1,12 +1,14 @@
 """Kills a 12-step run after each step's checkpoint, resumes it, and compares it with one that was never killed.
 
-Usage: kill_and_resume.py FOLDER. FOLDER has tiny.toml, a recipe. Prints one JSON object: what differed, by case.
+Usage: kill_and_resume.py FOLDER [STEP...]. FOLDER has tiny.toml, a recipe; without steps all of them have their turn.
+Prints one JSON object: what differed, by case.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from strata_core.recipes import load_recipe
@@ -17,7 +19,7 @@ STEPS = 12
 CADENCE = ("checkpoint.every=1", "checkpoint.keep_last=20", "evaluation.every=5")
 
 
-def main(folder: Path) -> dict[str, list[str]]:
+def main(folder: Path, kill_steps: Sequence[int] = range(1, STEPS)) -> dict[str, list[str]]:
     """Runs every case; an empty list is a run that came out equal."""
 
     def train(name: str, *settings: str, stop_after: str | None = None) -> int:
@@ -32,7 +34,7 @@ def main(folder: Path) -> dict[str, list[str]]:
     outcome: dict[str, list[str]] = {}
     reference = folder / "undisturbed"
     assert train(reference.name) == 0
-    for kill_step in range(1, STEPS):
+    for kill_step in kill_steps:
         name = f"killed-{kill_step}"
         assert train(name, stop_after=f"latest pointed:{kill_step}") == KILLED
         assert resume(name) == 0
@@ -65,4 +67,4 @@ def _final(run: Path, name: str) -> bytes:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1]))))
+    print(json.dumps(main(Path(sys.argv[1]), [int(step) for step in sys.argv[2:]] or range(1, STEPS))))
