@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
@@ -16,6 +17,8 @@ from strata_core.training.stop import SIGNALS
 
 KILLED = -signal.SIGKILL
 TICK_SECONDS = 0.002
+TELL = signal.SIGUSR2
+"""Makes a child say on standard error where each of its threads is."""
 
 
 def start_child(work: Callable[[], object], environment: Mapping[str, str] | None = None) -> int:
@@ -33,6 +36,7 @@ def start_child(work: Callable[[], object], environment: Mapping[str, str] | Non
     child = os.fork()
     if child == 0:
         os.environ.update(environment or {})
+        faulthandler.register(TELL, all_threads=True)
         try:
             result = work()
             os._exit(result if isinstance(result, int) else 0)
@@ -52,11 +56,16 @@ def ticks(limit_seconds: float) -> Iterator[None]:
 
 
 def wait_for(child: int, limit_seconds: float = 120) -> int | None:
-    """The child's exit code, or the number of the signal that killed it, negative; None (killed) beyond the limit."""
+    """The child's exit code, or the number of the signal that killed it, negative.
+
+    None beyond the limit: the child is killed then, after it has said where it was.
+    """
     for _ in ticks(limit_seconds):
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status)
+    os.kill(child, TELL)
+    time.sleep(1.0)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return None
