@@ -165,11 +165,13 @@ class Pulse:
         self._store = store
         self._ranks = ranks
         self._stopped = threading.Event()
-        threading.Thread(target=self._beat, name="pulse", daemon=True).start()
+        self._thread = threading.Thread(target=self._beat, name="pulse", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
-        """No more beats."""
+        """No more beats: the store is not in use when the ranks part."""
         self._stopped.set()
+        self._thread.join(timeout=self.interval_seconds)
 
     def late_ranks(self) -> str:
         """The ranks that are silent, or have not come as far as this one, for a message."""

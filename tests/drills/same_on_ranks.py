@@ -123,7 +123,8 @@ def compare_exact(runs: Comparison) -> dict[str, list[str]]:
     first, *others = runs.train("changing", 2, batch, EXACT, stop_at="renamed:2")
     assert (first, others) == (KILLED, [1])
     assert runs.resume("changing", 1, stop_at="model.safetensors synced:1") == [KILLED]
-    assert set(runs.resume("changing", 4)) == {0}
+    ended = runs.resume("changing", 4)
+    assert set(ended) == {0}, ended
     return {name: runs.different(name, "exact-1") for name in ("exact-2", "exact-4", "changing")}
 
 
