@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from strata_core.corpus.graph_example import GraphExample, Mode
 from strata_core.corpus.graph_jsonl import GraphFault, read_graph_lines, refuse_faults
@@ -16,7 +17,9 @@ from strata_core.corpus.sources.streams import open_stream
 from strata_core.errors import DataError
 from strata_core.prediction.sentence_input import find_input
 
-TAKE_OUT = "correct these lines, or take them out of the file"
+Query = TypeVar("Query")
+
+_TAKE_OUT = "correct these lines, or take them out of the file"
 """The remedy for faults in a file of queries."""
 
 _LIKE = (
@@ -37,19 +40,40 @@ def read_queries(file: str, names: GraphNames, *, check: Callable[[GraphExample]
         UsageError: there is no such file.
         DataError: it cannot be read, has no example, or examples in it cannot be used; they are listed.
     """
+
+    def read(lines: Iterable[bytes], shown: str) -> Iterator[GraphExample | GraphFault]:
+        return read_graph_lines(lines, file=shown, names=names, labelled=False, check=check)
+
+    return whole_queries(file, read, like=_LIKE)
+
+
+def whole_queries(
+    file: str, read: Callable[[Iterable[bytes], str], Iterator[Query | GraphFault]], *, like: str
+) -> list[Query]:
+    """What is read from a JSON Lines file, or from standard input ("-"): all of it, or nothing.
+
+    Args:
+        file: its path; may be compressed (.gz, .zst).
+        read: called with the lines and the file's name for messages; gives queries, and faults in their places.
+        like: what a line looks like, for those who gave none.
+
+    Raises:
+        UsageError: there is no such file.
+        DataError: it cannot be read, has no query, or queries in it cannot be used; they are listed.
+    """
     found = find_input(file, "jsonl")
-    examples: list[GraphExample] = []
+    queries: list[Query] = []
     faults: list[GraphFault] = []
     with open_stream(found) as stream:
-        for read in read_graph_lines(stream.content, file=found.shown, names=names, labelled=False, check=check):
-            if isinstance(read, GraphFault):
-                faults.append(read)
+        for line in read(stream.content, found.shown):
+            if isinstance(line, GraphFault):
+                faults.append(line)
             else:
-                examples.append(read)
-    refuse_faults(faults, remedy=TAKE_OUT)
-    if not examples:
-        raise DataError(f"{found.shown}: there is no query in it", hint=_LIKE)
-    return examples
+                queries.append(line)
+    refuse_faults(faults, remedy=_TAKE_OUT)
+    if not queries:
+        raise DataError(f"{found.shown}: there is no query in it", hint=like)
+    return queries
 
 
 def mode_faults(example: GraphExample, answered: Sequence[Mode]) -> list[str]:

@@ -9,16 +9,13 @@ The end that is left out, or null, is asked for. Names are those of the corpus. 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from strata_core.corpus.graph_jsonl import GraphFault, json_object, read_lines, refuse_faults
+from strata_core.corpus.graph_jsonl import GraphFault, json_object, read_lines
 from strata_core.corpus.graph_names import GraphNames
-from strata_core.corpus.sources.streams import open_stream
-from strata_core.errors import DataError
-from strata_core.prediction.graph_input import TAKE_OUT
-from strata_core.prediction.sentence_input import find_input
+from strata_core.prediction.graph_input import whole_queries
 
 _LIKE = 'a line is a query: {"head": "ENTITY", "relation": "RELATION"}, or with "tail" in place of "head"'
 _MOST_COMPARED_NAMES = 100_000
@@ -53,19 +50,11 @@ def read_link_queries(file: str, names: GraphNames) -> list[LinkQuery]:
         UsageError: there is no such file.
         DataError: it cannot be read, has no query, or queries in it cannot be used; they are listed.
     """
-    found = find_input(file, "jsonl")
-    queries: list[LinkQuery] = []
-    faults: list[GraphFault] = []
-    with open_stream(found) as stream:
-        for read in read_lines(stream.content, file=found.shown, parse=_Parser(names).parse):
-            if isinstance(read, GraphFault):
-                faults.append(read)
-            else:
-                queries.append(read)
-    refuse_faults(faults, remedy=TAKE_OUT)
-    if not queries:
-        raise DataError(f"{found.shown}: there is no query in it", hint=_LIKE)
-    return queries
+
+    def read(lines: Iterable[bytes], shown: str) -> Iterator[LinkQuery | GraphFault]:
+        return read_lines(lines, file=shown, parse=_Parser(names).parse)
+
+    return whole_queries(file, read, like=_LIKE)
 
 
 class _Parser:

@@ -87,65 +87,50 @@ class GraphModelTable(Table):
 
 
 class GraphObjectiveTable(Table):
-    """What is learned, each objective with its weight in the sum; 0 leaves it out."""
+    """What is learned, each objective with its weight in the sum; 0 leaves it out.
+
+    On triples only answer is learned, on CLUTRR answer, associativity and closure; all others, and what belongs to
+    them, are for queries over small graphs.
+    """
 
     answer: float = setting(1.0, "Weight of the answers' cross-entropy over nodes, or over the labels asked for.", ge=0)
-    node: float = setting(
-        0.1, "Weight of the node loss: which nodes lie on supporting paths; not for triples or CLUTRR.", ge=0
-    )
+    node: float = setting(0.1, "Weight of the node loss: which nodes lie on supporting paths.", ge=0)
     link: float = setting(
         0.1,
-        "Weight of the link loss: edges against as many node pairs that are no edge; not for triples or CLUTRR.",
+        "Weight of the link loss: edges against as many node pairs that are no edge.",
         ge=0,
     )
-    next_hop: float = setting(
-        0.2, "Weight of the next-hop loss: which edge a supporting path takes next; not for triples or CLUTRR.", ge=0
-    )
-    relation: float = setting(
-        0.1, "Weight of the relation loss: the relation of an edge from its two nodes; not for triples or CLUTRR.", ge=0
-    )
-    path_selection: float = setting(
-        1.0, "Weight of path selection against the learned threshold class; not for triples or CLUTRR.", ge=0
-    )
+    next_hop: float = setting(0.2, "Weight of the next-hop loss: which edge a supporting path takes next.", ge=0)
+    relation: float = setting(0.1, "Weight of the relation loss: the relation of an edge from its two nodes.", ge=0)
+    path_selection: float = setting(1.0, "Weight of path selection against the learned threshold class.", ge=0)
     path_alignment: float = setting(
         0.1,
-        "Weight of path alignment: supporting against competing paths of the same query "
-        "(InfoNCE); not for triples or CLUTRR.",
+        "Weight of path alignment: supporting against competing paths of the same query (InfoNCE).",
         ge=0,
     )
-    verification: float = setting(
-        0.5, "Weight of verification: whether the query is supported; not for triples or CLUTRR.", ge=0
-    )
-    status: float = setting(
-        1.0, "Weight of the status: supported, refuted or not enough information; not for triples or CLUTRR.", ge=0
-    )
-    count: float = setting(
-        1.0, "Weight of the number that count and aggregate queries ask for; not for triples or CLUTRR.", ge=0
-    )
+    verification: float = setting(0.5, "Weight of verification: whether the query is supported.", ge=0)
+    status: float = setting(1.0, "Weight of the status: supported, refuted or not enough information.", ge=0)
+    count: float = setting(1.0, "Weight of the number that count and aggregate queries ask for.", ge=0)
     confidence: float = setting(
         0.1,
-        "Weight of the confidence: the set-F1 of the model's own path selection, which takes no "
-        "gradient; not for triples or CLUTRR.",
+        "Weight of the confidence: the set-F1 of the model's own path selection, which takes no gradient.",
         ge=0,
     )
     pair_margin: float = setting(
         0.2,
-        "Weight of the hinge between the support scores of a missing-edge example and its supported "
-        "twin; not for triples or CLUTRR.",
+        "Weight of the hinge between the support scores of a missing-edge example and its supported twin.",
         ge=0,
     )
     pair_margin_size: float = setting(
         1.0,
-        "How far below its twin's a missing-edge example's support score has to lie; not for triples or CLUTRR.",
+        "How far below its twin's a missing-edge example's support score has to lie.",
         unit="logits",
         gt=0,
     )
-    max_count: int = setting(
-        16, "Largest number the count head tells; larger ones count as this; not for triples or CLUTRR.", ge=1, le=2**16
-    )
+    max_count: int = setting(16, "Largest number the count head tells; larger ones count as this.", ge=1, le=2**16)
     relation_samples: int = setting(
         256,
-        "Edges drawn in each graph for the relation loss; 0: all; not for triples or CLUTRR.",
+        "Edges drawn in each graph for the relation loss; 0: all.",
         unit="edges",
         ge=0,
         le=LARGEST_INTEGER,
@@ -170,7 +155,7 @@ class GraphObjectiveTable(Table):
     )
     on_policy_selection: bool = setting(
         False,
-        "Select among paths that the model's own search finds, in place of the given ones; not for triples or CLUTRR.",
+        "Select among paths that the model's own search finds, in place of the given ones.",
     )
 
 
