@@ -135,7 +135,7 @@ def train(
         ranks.barrier()
         run = RunFolder(out)
         with run.held() if ranks.is_first else nullcontext():
-            return session.train(session.engine_at(run, None), resumed=False)
+            return session.start(run)
 
 
 def recipe_to_resume(run_dir: Path, start_from: str, overrides: Sequence[str] = ()) -> TrainingRecipe | None:
@@ -201,16 +201,7 @@ def resume_run(
         session.check_same_corpus(run, checkpoint)
         if recipe.run.warm_start is not None and checkpoint is None:
             session.warm_start(recipe.run.warm_start)
-        engine = session.engine_at(run, checkpoint)
-        if ranks.is_first:
-            # Nothing is refused from here on, so that a refused resume has changed nothing.
-            if checkpoint is not None:
-                _take_up(_open_store(run, recipe, observer), state, is_newest=start_from == "latest")
-            environment = session.record()["environment"]
-            run.go_on(state.progress.step, changes, environment, evaluation_pending=state.evaluation_pending)
-            session.check_disk(run.checkpoints)
-        ranks.barrier()
-        return session.train(engine, resumed=checkpoint is not None)
+        return session.go_on(run, checkpoint, changes, is_newest=start_from == "latest")
 
 
 def _check_not_beyond(recipe: TrainingRecipe, state: TrainerState, run: RunFolder) -> None:
@@ -357,20 +348,51 @@ class Session:
             tokenizer=self.tokenizer,
         )
 
-    def engine_at(self, run: RunFolder, checkpoint: LoadedCheckpoint | None) -> Engine:
-        """What trains the model in the run, at a checkpoint or at the start.
+    # The engine holds DistributedDataParallel, which has to be gone before the process group is taken apart: only the
+    # frames of the session's own methods may hold an engine.
+
+    def start(self, run: RunFolder) -> dict[str, Any]:
+        """Trains from the start, and closes the run's records."""
+        return self._train(self._engine_at(run, None), resumed=False)
+
+    def go_on(
+        self,
+        run: RunFolder,
+        checkpoint: LoadedCheckpoint | None,
+        changes: list[tuple[str, Any, Any]],
+        *,
+        is_newest: bool,
+    ) -> dict[str, Any]:
+        """Trains on from a checkpoint, or from the start where there is none, and closes the run's records.
+
+        Args:
+            run: the run's folder.
+            checkpoint: of this run.
+            changes: what this resume changes, as `RunFolder.recipe_with` gives it.
+            is_newest: whether no later checkpoint has to go.
 
         Raises:
-            DataError: the checkpoint does not fit the model.
+            DataError: the checkpoint does not fit the model; nothing in the run has changed then.
         """
+        engine = self._engine_at(run, checkpoint)
+        if self.ranks.is_first:
+            state = engine.state
+            if checkpoint is not None:
+                _take_up(_open_store(run, self.recipe, self._observer), state, is_newest=is_newest)
+            environment = self.record()["environment"]
+            run.go_on(state.progress.step, changes, environment, evaluation_pending=state.evaluation_pending)
+            self.check_disk(run.checkpoints)
+        self.ranks.barrier()
+        return self._train(engine, resumed=checkpoint is not None)
+
+    def _engine_at(self, run: RunFolder, checkpoint: LoadedCheckpoint | None) -> Engine:
         store = _open_store(run, self.recipe, self._observer) if self.ranks.is_first else None
         engine = self.engine(run, store, self._observer)
         if checkpoint is not None:
             engine.restore(checkpoint)
         return engine
 
-    def train(self, engine: Engine, *, resumed: bool) -> dict[str, Any]:
-        """Trains on from where the engine is, and closes the run's records."""
+    def _train(self, engine: Engine, *, resumed: bool) -> dict[str, Any]:
         run = engine.run
         first_step = engine.state.progress.step
         first_tokens = engine.state.progress.tokens

@@ -1,9 +1,12 @@
 """Whole runs of a tiny model: what is recorded, how they stop, and that they go on as if they had not."""
 
+import gc
 import json
 import math
 import os
 import shutil
+import weakref
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -208,6 +211,32 @@ def state_of_checkpoints(run):
     """Names and targets of links in the checkpoints folder, and every file of the run."""
     entries = (run / "checkpoints").iterdir()
     return {entry.name: os.readlink(entry) if entry.is_symlink() else None for entry in entries}, contents(run)
+
+
+def test_no_engine_is_left_when_the_ranks_part(tiny_recipe, tmp_path, monkeypatch):
+    """DistributedDataParallel that outlives its process group can hang a rank for good as it goes."""
+    engines, left = [], []
+    init, joined = Engine.__init__, launch.joined_ranks
+
+    def noted(self, *arguments, **settings):
+        init(self, *arguments, **settings)
+        engines.append(weakref.ref(self))
+
+    @contextmanager
+    def parting(*arguments):
+        with joined(*arguments) as ranks:
+            yield ranks
+            left.append([engine() for engine in engines])
+
+    monkeypatch.setattr(Engine, "__init__", noted)
+    monkeypatch.setattr(launch, "joined_ranks", parting)
+    gc.disable()
+    try:
+        train(tiny_recipe("run.max_steps=3"), tmp_path / "run", device="cpu")
+        resume_run(tmp_path / "run", overrides=["run.max_steps=4"], device="cpu")
+    finally:
+        gc.enable()
+    assert left == [[None], [None, None]]
 
 
 def test_a_refused_resume_from_an_earlier_step_leaves_the_latest_checkpoint_the_latest(
