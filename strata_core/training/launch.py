@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -229,7 +230,11 @@ def _end_what_a_kill_cut_off(run: RunFolder, recipe: TrainingRecipe, state: Trai
 
 @contextmanager
 def process_ready(recipe: TrainingRecipe, device: str) -> Iterator[tuple[Ranks, torch.device]]:
-    """The process set up as the recipe asks, joined with the other ranks."""
+    """The process set up as the recipe asks, joined with the other ranks.
+
+    DistributedDataParallel has to be gone before the process group is taken apart, or the process may hang for good as
+    it leaves: the caller's own frame must not hold an engine, and what an error's frames hold is let go here.
+    """
     if recipe.run.deterministic:
         # cuBLAS reads this when CUDA starts, so it has to be set before the first call that touches a device.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -240,6 +245,9 @@ def process_ready(recipe: TrainingRecipe, device: str) -> Iterator[tuple[Ranks, 
         torch.use_deterministic_algorithms(recipe.run.deterministic or was_deterministic)
         try:
             yield ranks, place
+        except BaseException as error:
+            traceback.clear_frames(error.__traceback__)
+            raise
         finally:
             torch.use_deterministic_algorithms(was_deterministic)
 
@@ -348,8 +356,7 @@ class Session:
             tokenizer=self.tokenizer,
         )
 
-    # The engine holds DistributedDataParallel, which has to be gone before the process group is taken apart: only the
-    # frames of the session's own methods may hold an engine.
+    # Only the frames of the session's own methods hold an engine: see `process_ready`.
 
     def start(self, run: RunFolder) -> dict[str, Any]:
         """Trains from the start, and closes the run's records."""

@@ -21,6 +21,7 @@ from strata_core.training.checkpoint import load_checkpoint
 from strata_core.training.engine import Engine
 from strata_core.training.launch import resume_run, train
 from strata_core.training.run_folder import RunFolder
+from strata_core.training.step import TrainingStep
 from strata_core.training.stop import StopRequests
 from strata_core.training.tasks import language_model
 from tests.drills.forking import differences, records_without_timing
@@ -225,8 +226,13 @@ def test_no_engine_is_left_when_the_ranks_part(tiny_recipe, tmp_path, monkeypatc
     @contextmanager
     def parting(*arguments):
         with joined(*arguments) as ranks:
-            yield ranks
-            left.append([engine() for engine in engines])
+            try:
+                yield ranks
+            finally:
+                left.append([engine() for engine in engines])
+
+    def failing(*_):
+        raise RuntimeError("in the middle of a step")
 
     monkeypatch.setattr(Engine, "__init__", noted)
     monkeypatch.setattr(launch, "joined_ranks", parting)
@@ -234,9 +240,12 @@ def test_no_engine_is_left_when_the_ranks_part(tiny_recipe, tmp_path, monkeypatc
     try:
         train(tiny_recipe("run.max_steps=3"), tmp_path / "run", device="cpu")
         resume_run(tmp_path / "run", overrides=["run.max_steps=4"], device="cpu")
+        monkeypatch.setattr(TrainingStep, "update", failing)
+        with pytest.raises(RuntimeError, match="in the middle"):
+            resume_run(tmp_path / "run", overrides=["run.max_steps=5"], device="cpu")
     finally:
         gc.enable()
-    assert left == [[None], [None, None]]
+    assert left == [[None], [None] * 2, [None] * 3]
 
 
 def test_a_refused_resume_from_an_earlier_step_leaves_the_latest_checkpoint_the_latest(
