@@ -6,7 +6,7 @@ from strata_cli.display.output import write_json
 from strata_cli.display.progress import shown_progress
 from strata_core.errors import UsageError
 from strata_core.files import expand_path
-from strata_core.training.checkpoint_choice import check_choice
+from strata_core.training.trained.checkpoint_choice import check_choice
 
 
 def evaluate(
@@ -40,8 +40,8 @@ def evaluate(
     where, corpus_path = expand_path(path), None if corpus is None else expand_path(corpus)
     if not where.exists():
         raise UsageError(f"{where}: no such file or directory", hint="name a run directory, or a checkpoint in one")
-    from strata_core.training.evaluation_report import evaluate_trained
-    from strata_core.training.trained import BEST_OR_LATEST
+    from strata_core.training.trained.evaluation import evaluate_trained
+    from strata_core.training.trained.finding import BEST_OR_LATEST
 
     with shown_progress(quiet=quiet) as observer:
         report = evaluate_trained(

@@ -13,7 +13,7 @@ from strata_core.errors import PlaceTakenError, UsageError
 from strata_core.files import expand_path
 from strata_core.observer import Observer
 from strata_core.recipes import load_training_recipe
-from strata_core.training import worker
+from strata_core.training.launcher import worker
 from strata_core.training.stop import StopRequests
 
 _RUNS_FOLDER = Path("runs")

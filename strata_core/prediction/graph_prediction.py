@@ -19,7 +19,7 @@ from strata_core.errors import DataError
 from strata_core.models.graph_reasoner import GraphReasoner
 from strata_core.prediction.graph_input import as_reader, mode_faults
 from strata_core.prediction.reasoning_answers import Reasoned, SelectedPath, reason
-from strata_core.training.trained import Trained
+from strata_core.training.trained.finding import Trained
 
 RANKED_NODES = 10
 """Nodes that a ranking has at most."""

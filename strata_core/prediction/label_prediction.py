@@ -20,7 +20,7 @@ from strata_core.models.path_composition import PathComposition
 from strata_core.prediction.graph_input import mode_faults
 from strata_core.training.tasks.kinship.batches import fixed_priorities, lay_out_paths
 from strata_core.training.tasks.kinship.simple_paths import simple_paths
-from strata_core.training.trained import Trained
+from strata_core.training.trained.finding import Trained
 
 RANKED_LABELS = 10
 """Labels that a ranking has at most."""

@@ -25,7 +25,7 @@ from strata_core.prediction.sentence_input import check_input, format_of_sentenc
 from strata_core.prediction.structure_prediction import StructurePredictor
 from strata_core.training.distributed import choose_device
 from strata_core.training.precision import choose_precision
-from strata_core.training.trained import BEST_OR_LATEST, Trained, find_trained
+from strata_core.training.trained.finding import BEST_OR_LATEST, Trained, find_trained
 
 Autocast = Callable[[], AbstractContextManager[Any]]
 Query = TypeVar("Query")

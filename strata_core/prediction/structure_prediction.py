@@ -24,7 +24,7 @@ from strata_core.models.structure_heads import NONE_ROLE
 from strata_core.models.structured_language_model import StructuredLanguageModel
 from strata_core.models.word_states import states_at
 from strata_core.training.tasks.structure.sentence_tensors import causal_tensors, label_tensors, word_tensors, words_of
-from strata_core.training.trained import Trained
+from strata_core.training.trained.finding import Trained
 
 PREDICATE_MARK = "Y"
 """What stands for the sense of a predicate, which is not predicted; as in the column FILLPRED of CoNLL-2009."""

@@ -27,7 +27,7 @@ from strata_core.training.optimizer import load_optimizer_state, optimizer_state
 from strata_core.training.precision import Precision
 from strata_core.training.progress import TrainerState
 from strata_core.training.reports import ReportQueue, StepReport
-from strata_core.training.run_folder import RunFolder
+from strata_core.training.run.folder import RunFolder
 from strata_core.training.schedule import CosineSchedule
 from strata_core.training.step import TrainingStep
 from strata_core.training.stop import REASONS, StopRequests

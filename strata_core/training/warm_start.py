@@ -78,7 +78,7 @@ def _without(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
 
 
 def _check_names(source: Path, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    from strata_core.training.trained import config_differences
+    from strata_core.training.trained.finding import config_differences
 
     both = [key for key in _NUMBERED if key in ours and key in theirs]
     differences = config_differences({key: ours[key] for key in both}, {key: theirs[key] for key in both})

@@ -9,8 +9,8 @@ import pytest
 from strata_core.errors import DataError
 from strata_core.prediction.predicting import predict_file
 from strata_core.recipes import load_recipe
-from strata_core.training.evaluation_report import evaluate_trained
 from strata_core.training.launch import train
+from strata_core.training.trained.evaluation import evaluate_trained
 from tests.strata_core.training.tasks.kinship.test_task import NAMES, chain, write_corpus
 
 TESTS = [chain(f"t{number}", numbers) for number, numbers in enumerate(itertools.product(range(3), repeat=4))]

@@ -13,10 +13,10 @@ from strata_core.errors import DataError, UsageError
 from strata_core.prediction import link_input
 from strata_core.prediction.link_prediction import RANKED_ENTITIES
 from strata_core.prediction.predicting import predict_file
-from strata_core.training.evaluation_report import evaluate_trained
 from strata_core.training.tasks.kinds import make_task
 from strata_core.training.tasks.knowledge_graph.task import KnowledgeGraphTask
-from strata_core.training.trained import find_trained
+from strata_core.training.trained.evaluation import evaluate_trained
+from strata_core.training.trained.finding import find_trained
 from tests.strata_core.prediction.link_runs import DENSE, SPARSE, ring_triples, train_on_ring, write_ring
 
 SIZES = {"dense": DENSE, "sparse": SPARSE}

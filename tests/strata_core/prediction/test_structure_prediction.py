@@ -13,12 +13,12 @@ from strata_core.errors import DataError, UsageError
 from strata_core.prediction import structure_prediction
 from strata_core.prediction.predicting import predict_file
 from strata_core.training.distributed import ALONE
-from strata_core.training.evaluation_report import evaluate_trained
 from strata_core.training.launch import train
 from strata_core.training.precision import choose_precision
 from strata_core.training.task import EvaluationContext
 from strata_core.training.tasks.kinds import make_task
-from strata_core.training.trained import find_trained
+from strata_core.training.trained.evaluation import evaluate_trained
+from strata_core.training.trained.finding import find_trained
 from tests.strata_core.training.tasks.structure.treebank_corpus import make_corpus, small_recipe
 
 

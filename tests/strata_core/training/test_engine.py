@@ -16,11 +16,11 @@ import torch
 from strata_core.corpus.reading import open_corpus
 from strata_core.errors import DataError, DivergedError, PlaceTakenError, RecipeError, UsageError
 from strata_core.manifest import Manifest, verify
-from strata_core.training import launch
+from strata_core.training import launch, session
 from strata_core.training.checkpoint import load_checkpoint
 from strata_core.training.engine import Engine
 from strata_core.training.launch import resume_run, train
-from strata_core.training.run_folder import RunFolder
+from strata_core.training.run.folder import RunFolder
 from strata_core.training.step import TrainingStep
 from strata_core.training.stop import StopRequests
 from strata_core.training.tasks import language_model
@@ -217,7 +217,7 @@ def state_of_checkpoints(run):
 def test_no_engine_is_left_when_the_ranks_part(tiny_recipe, tmp_path, monkeypatch):
     """DistributedDataParallel that outlives its process group can hang a rank for good as it goes."""
     engines, left = [], []
-    init, joined = Engine.__init__, launch.joined_ranks
+    init, joined = Engine.__init__, session.joined_ranks
 
     def noted(self, *arguments, **settings):
         init(self, *arguments, **settings)
@@ -235,7 +235,7 @@ def test_no_engine_is_left_when_the_ranks_part(tiny_recipe, tmp_path, monkeypatc
         raise RuntimeError("in the middle of a step")
 
     monkeypatch.setattr(Engine, "__init__", noted)
-    monkeypatch.setattr(launch, "joined_ranks", parting)
+    monkeypatch.setattr(session, "joined_ranks", parting)
     gc.disable()
     try:
         train(tiny_recipe("run.max_steps=3"), tmp_path / "run", device="cpu")
@@ -314,7 +314,7 @@ def test_a_disk_without_room_for_a_checkpoint_is_told_of_at_the_start_and_at_a_r
         asked.append((folder.name, needed_bytes))
         return 1
 
-    monkeypatch.setattr(launch, "missing_bytes", one_byte_short)
+    monkeypatch.setattr(session, "missing_bytes", one_byte_short)
     warned, run = Warnings(), tmp_path / "run"
     train(tiny_recipe(average, "run.max_steps=2", "optimizer.warmup_steps=1"), run, device="cpu", observer=warned)
     resume_run(run, overrides=["run.max_steps=3"], device="cpu", observer=warned)

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+from strata_core.training.launcher.stop_relay import StopRelay
+from strata_core.training.launcher.worker import STOP_NAME
 from strata_core.training.stop import CALLER, REASONS, SIGNALS, StopRequests
-from strata_core.training.stop_relay import StopRelay
-from strata_core.training.worker import STOP_NAME
 
 
 @pytest.fixture

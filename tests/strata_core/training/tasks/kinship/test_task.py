@@ -18,10 +18,10 @@ from strata_core.errors import DataError, RecipeError, UsageError
 from strata_core.models.path_composition import CELLS
 from strata_core.recipes import load_recipe
 from strata_core.training.distributed import ALONE, Ranks
-from strata_core.training.evaluation_report import evaluate_trained
 from strata_core.training.launch import train
 from strata_core.training.task import EvaluationContext
 from strata_core.training.tasks.kinship.task import KinshipTask
+from strata_core.training.trained.evaluation import evaluate_trained
 
 NAMES = ("zero", "one", "two")
 

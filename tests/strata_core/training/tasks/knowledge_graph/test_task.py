@@ -19,13 +19,13 @@ from strata_core.models.knowledge_graph_reasoner import WholeGraph
 from strata_core.objectives.link_prediction import filtered_cross_entropy
 from strata_core.recipes.loading import load_recipe
 from strata_core.training.distributed import ALONE, Ranks
-from strata_core.training.evaluation_report import evaluate_trained
 from strata_core.training.launch import resume_run, train
 from strata_core.training.precision import choose_precision
 from strata_core.training.step import TrainingStep
 from strata_core.training.stop import StopRequests
 from strata_core.training.task import EvaluationContext
 from strata_core.training.tasks.knowledge_graph.task import KnowledgeGraphTask
+from strata_core.training.trained.evaluation import evaluate_trained
 from tests.drills.forking import differences
 from tests.strata_core.training.test_engine import stop_after
 

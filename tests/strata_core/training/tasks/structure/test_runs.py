@@ -12,7 +12,7 @@ from strata_core.models.structured_language_model import GRAPH_OBJECT_PREFIX
 from strata_core.recipes import load_recipe
 from strata_core.training.checkpoint import load_checkpoint
 from strata_core.training.launch import resume_run, train
-from strata_core.training.replay import replay
+from strata_core.training.replay.proof import replay
 from tests.strata_core.training.tasks.role_edits.role_edit_corpus import make_role_edit_corpus
 from tests.strata_core.training.tasks.role_edits.test_losses import EVERYTHING
 from tests.strata_core.training.tasks.structure.treebank_corpus import ALL_WEIGHTS, make_corpus, small_recipe

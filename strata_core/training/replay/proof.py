@@ -17,7 +17,6 @@ from strata_core.errors import DataError, DivergedError, RecipeError, UsageError
 from strata_core.manifest import verify
 from strata_core.observer import SILENT, Observer
 from strata_core.recipes.writing import dump_recipe
-from strata_core.training import worker
 from strata_core.training.checkpoint import LoadedCheckpoint
 from strata_core.training.checkpoint.reading import (
     CONFIG_FILE,
@@ -26,17 +25,18 @@ from strata_core.training.checkpoint.reading import (
     TOKENIZER_FILE,
     TRAINER_FILE,
 )
-from strata_core.training.claim import Claim, read_claim
 from strata_core.training.engine import Engine
-from strata_core.training.launch import Session, process_ready
-from strata_core.training.run_folder import RunFolder
-from strata_core.training.sessions import environment_differences
-from strata_core.training.state_comparison import (
+from strata_core.training.launcher import worker
+from strata_core.training.replay.claim import Claim, read_claim
+from strata_core.training.replay.sessions import environment_differences
+from strata_core.training.replay.state_comparison import (
     Difference,
     record_differences,
     tensor_differences,
     value_differences,
 )
+from strata_core.training.run.folder import RunFolder
+from strata_core.training.session import Session, process_ready
 from strata_core.training.stop import StopRequests
 from strata_core.training.warm_start import load_weights
 

@@ -21,9 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from strata_core.errors import StrataError, UsageError
+from strata_core.training.launcher.stop_relay import StopRelay
+from strata_core.training.launcher.worker import (
+    EXCHANGE_VARIABLE,
+    LAUNCHER_VARIABLE,
+    Failure,
+    read_failures,
+    read_result,
+    tell,
+)
 from strata_core.training.stop import StopRequests
-from strata_core.training.stop_relay import StopRelay
-from strata_core.training.worker import EXCHANGE_VARIABLE, LAUNCHER_VARIABLE, Failure, read_failures, read_result, tell
 
 SECONDS_TO_SHUT_DOWN = 10
 """How long ranks may take to end after one of them has failed."""

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from strata_core.training.state_comparison import record_differences, tensor_differences, value_differences
+from strata_core.training.replay.state_comparison import record_differences, tensor_differences, value_differences
 
 
 def compared(claimed, replayed, before=None):

@@ -14,11 +14,11 @@ from strata_core.observer import SILENT, Observer
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.distributed import ALONE, choose_device
 from strata_core.training.precision import choose_precision
-from strata_core.training.rebuilt_recipe import rebuilt_recipe
 from strata_core.training.task import EvaluationContext
 from strata_core.training.tasks.kinds import open_data
-from strata_core.training.trained import BEST_OR_LATEST, Trained, find_trained
-from strata_core.training.trained_task import check_same_corpus, make_trained_task
+from strata_core.training.trained.finding import BEST_OR_LATEST, Trained, find_trained
+from strata_core.training.trained.on_data import check_same_corpus, make_trained_task
+from strata_core.training.trained.rebuilt_recipe import rebuilt_recipe
 
 
 @dataclass(frozen=True)

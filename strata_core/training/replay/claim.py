@@ -11,8 +11,8 @@ from strata_core.manifest.run_state import parse_state
 from strata_core.training.checkpoint import LoadedCheckpoint, load_checkpoint
 from strata_core.training.checkpoint.folders import step_folder_name, step_of
 from strata_core.training.checkpoint.reading import TRAINER_FILE
-from strata_core.training.run_folder import RunFolder
-from strata_core.training.sessions import TrainingSession, sessions_between
+from strata_core.training.replay.sessions import TrainingSession, sessions_between
+from strata_core.training.run.folder import RunFolder
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import torch
 
 import strata_core
 from strata_core.training.distributed import ALONE
-from strata_core.training.record import environment_record
+from strata_core.training.run.provenance import environment_record
 
 PACKAGE_FILE = "strata_core/__init__.py"
 

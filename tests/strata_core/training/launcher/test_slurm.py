@@ -1,7 +1,7 @@
 import pytest
 
 from strata_core.errors import UsageError
-from strata_core.training.slurm import first_host, join_step, tasks_per_node
+from strata_core.training.launcher.slurm import first_host, join_step, tasks_per_node
 
 TASK = {
     "SLURM_JOB_ID": "4711",

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 
 from strata_core.errors import EXIT_INTERRUPTED, EXIT_PREEMPTED
+from strata_core.training.launcher.worker import ask_for_stop
 from strata_core.training.stop import SECONDS_OF_ONE_REQUEST, SIGNALS, StopRequests
-from strata_core.training.worker import ask_for_stop
 
 
 class StopRelay:

@@ -12,7 +12,7 @@ from strata_core.errors import DataError, RecipeError
 from strata_core.recipes import load_training_recipe
 from strata_core.recipes.changes import check_resumable
 from strata_core.recipes.tables import TrainingRecipe
-from strata_core.training.run_folder import RECIPE_NAME, RunFolder
+from strata_core.training.run.folder import RECIPE_NAME, RunFolder
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from strata_core.errors import StorageError
-from strata_core.training.records import RecordLog
-from strata_core.training.run_folder import RunFolder
-from strata_core.training.sessions import sessions_between
+from strata_core.training.replay.sessions import sessions_between
+from strata_core.training.run.folder import RunFolder
+from strata_core.training.run.records import RecordLog
 
 TORN = '{"event": "sav'
 """What a full disk or a kill leaves of a record."""

@@ -15,8 +15,8 @@ from strata_core.errors import DataError, UsageError
 from strata_core.manifest import Manifest, hash_file, hash_files, verify
 from strata_core.observer import Observer
 from strata_core.training.launch import resume_run, train
-from strata_core.training.replay import ROUNDING_TOLERANCE, replay
-from strata_core.training.run_folder import RunFolder
+from strata_core.training.replay.proof import ROUNDING_TOLERANCE, replay
+from strata_core.training.run.folder import RunFolder
 from strata_core.training.stop import StopRequests
 from strata_core.training.tasks import language_model
 from strata_core.training.tasks.kinds import make_task, open_data

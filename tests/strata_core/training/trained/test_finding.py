@@ -7,8 +7,8 @@ import pytest
 from strata_core.errors import DataError, UsageError
 from strata_core.observer import Observer
 from strata_core.training.launch import train
-from strata_core.training.run_folder import RunFolder
-from strata_core.training.trained import config_differences, find_trained
+from strata_core.training.run.folder import RunFolder
+from strata_core.training.trained.finding import config_differences, find_trained
 
 
 class Notices(Observer):

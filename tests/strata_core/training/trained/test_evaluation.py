@@ -10,8 +10,8 @@ import torch
 
 from strata_core.corpus.format import CorpusInfo
 from strata_core.errors import UsageError
-from strata_core.training.evaluation_report import evaluate_trained
 from strata_core.training.launch import train
+from strata_core.training.trained.evaluation import evaluate_trained
 from tests.strata_core.training.conftest import TINY, made_up_documents, write_byte_corpus
 from tests.strata_core.training.tasks.numpy_language_model import NumpyLanguageModel
 from tests.strata_core.training.tasks.structure.treebank_corpus import ALL_WEIGHTS, make_corpus, small_recipe

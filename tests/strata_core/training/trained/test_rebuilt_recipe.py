@@ -9,8 +9,8 @@ import torch
 
 from strata_core.recipes import load_recipe
 from strata_core.recipes.names import list_recipes
-from strata_core.training.evaluation_report import evaluate_trained
 from strata_core.training.launch import train
+from strata_core.training.trained.evaluation import evaluate_trained
 from tests.strata_core.training.tasks.role_edits.role_edit_corpus import make_role_edit_corpus
 from tests.strata_core.training.tasks.role_edits.test_losses import EVERYTHING
 from tests.strata_core.training.tasks.structure.treebank_corpus import ALL_WEIGHTS, small_recipe

@@ -8,7 +8,7 @@ from strata_core.errors import UsageError
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.task import Task
 from strata_core.training.tasks.kinds import Data, make_task
-from strata_core.training.trained import Trained, config_differences
+from strata_core.training.trained.finding import Trained, config_differences
 
 
 def check_same_corpus(trained: Trained, data: Data, *, hint: str) -> None:
