@@ -9,6 +9,7 @@ from strata_cli.commands.training import LaunchOptions, join_step, run_training
 from strata_core.errors import UsageError
 from strata_core.files import expand_path
 from strata_core.observer import Observer
+from strata_core.recipes.changes import RESUMABLE_KEYS
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.launcher import worker
 from strata_core.training.stop import StopRequests
@@ -55,5 +56,11 @@ def resume(
     if quiet:
         arguments.append("--quiet")
     return run_training(
-        work, find_recipe, [*arguments, "--", str(path)], launching, json_output=json_output, quiet=quiet
+        work,
+        find_recipe,
+        [*arguments, "--", str(path)],
+        launching,
+        json_output=json_output,
+        quiet=quiet,
+        changeable=RESUMABLE_KEYS,
     )

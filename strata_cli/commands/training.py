@@ -59,6 +59,7 @@ def run_training(
     *,
     json_output: bool,
     quiet: bool,
+    changeable: frozenset[str] | None = None,
 ) -> int:
     """Checks that the run fits, then does the work here or has every rank run strata with these arguments.
 
@@ -69,6 +70,7 @@ def run_training(
         options: how many ranks, and where.
         json_output: whether the result is one JSON object.
         quiet: whether only warnings and errors are shown.
+        changeable: the settings that may change to make the run fit; None: all.
 
     Returns:
         The exit code.
@@ -84,7 +86,7 @@ def run_training(
             # The launcher shows the result. To its agent any exit code but 0 would be a failure to restart from.
             _as_rank(work, worker.told()["predicted_peak_bytes"], stop, quiet=quiet)
             return 0
-        result = _result(work, find_recipe(), arguments, options, stop, quiet=quiet)
+        result = _result(work, find_recipe(), arguments, options, stop, quiet=quiet, changeable=changeable)
     finally:
         stop.ignore()
     first = worker.rank() == 0
@@ -99,11 +101,12 @@ def _result(
     stop: StopRequests,
     *,
     quiet: bool,
+    changeable: frozenset[str] | None,
 ) -> dict[str, Any]:
     launch_plan = _launch_plan(options)
     predicted = None
     if worker.rank() == 0 and recipe is not None:
-        memory_plan = _memory_plan(recipe, options, quiet=quiet, dry_run=False)
+        memory_plan = _memory_plan(recipe, options, quiet=quiet, changeable=changeable)
         if not quiet:
             from strata_cli.display.memory_table import show_before_launch
 
@@ -144,7 +147,14 @@ def show_plan(recipe: TrainingRecipe, options: LaunchOptions, *, json_output: bo
     require_fit(plan)
 
 
-def _memory_plan(recipe: TrainingRecipe, options: LaunchOptions, *, quiet: bool, dry_run: bool) -> MemoryPlan:
+def _memory_plan(
+    recipe: TrainingRecipe,
+    options: LaunchOptions,
+    *,
+    quiet: bool,
+    changeable: frozenset[str] | None = None,
+    dry_run: bool = False,
+) -> MemoryPlan:
     from strata_core.training.launch import plan_memory
 
     if worker.is_worker():
@@ -159,6 +169,7 @@ def _memory_plan(recipe: TrainingRecipe, options: LaunchOptions, *, quiet: bool,
             world_size=world_size,
             ranks_on_host=ranks_here,
             device_memory_bytes=None if options.device_memory is None else parse_bytes(options.device_memory),
+            changeable=changeable,
             dry_run=dry_run,
             observer=observer,
         )

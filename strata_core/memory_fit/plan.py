@@ -56,6 +56,7 @@ class MemoryPlan:
         remedies: changes that make the run fit: another micro-batch, recomputation, shorter windows, as far as each
             helps and is not refused. Empty where it fits as it is, or nothing of that helps.
         notes: how the prediction was made where that limits it.
+        changeable: the settings that remedies may change; None: all.
     """
 
     device: str
@@ -65,6 +66,7 @@ class MemoryPlan:
     largest_micro_batch_size: int
     remedies: tuple[Remedy, ...] = ()
     notes: tuple[str, ...] = ()
+    changeable: frozenset[str] | None = None
 
     @property
     def predicted_peak_bytes(self) -> int:
@@ -102,10 +104,11 @@ def require_fit(plan: MemoryPlan) -> None:
     largest = sorted(plan.parts.items(), key=lambda part: -part[1])[:3]
     held = ", ".join(f"{name.replace('_', ' ')} {format_bytes(size)}" for name, size in largest)
     advice = "; ".join(_advice(remedy) for remedy in plan.remedies)
+    model = "a smaller model, or " if plan.changeable is None else ""
     raise MemoryFitError(
         f"this run needs {format_bytes(plan.predicted_peak_bytes)} on a rank's {plan.device}, where "
         f"{format_bytes(plan.budget_bytes)} is to be had; most of it: {held}",
-        hint=advice or "use a smaller model, or a device with more memory",
+        hint=advice or f"use {model}a device with more memory",
     )
 
 

@@ -49,6 +49,7 @@ def predict_memory(
     world_size: int = 1,
     device_memory_bytes: int | None = None,
     ranks_on_host: int | None = None,
+    changeable: frozenset[str] | None = None,
 ) -> MemoryPlan:
     """Predicts the peak of one rank; nothing of the model's size is allocated.
 
@@ -62,6 +63,7 @@ def predict_memory(
         world_size: ranks of the run.
         device_memory_bytes: memory of the device; None: what is free on this machine's.
         ranks_on_host: ranks that share this machine's memory; None: all of them.
+        changeable: the settings that remedies may change; None: all.
 
     Raises:
         RecipeError: the batch cannot be cut into these micro-batches and ranks.
@@ -78,8 +80,9 @@ def predict_memory(
         parts=parts,
         allocator_peak_bytes=sum(predictor.asked.parts.values()) + parts["workspace"],
         largest_micro_batch_size=largest,
-        remedies=() if fits else predictor.remedies(largest),
+        remedies=() if fits else predictor.remedies(largest, changeable),
         notes=_notes(recipe, device_type, predictor.asked),
+        changeable=changeable,
     )
 
 
@@ -185,11 +188,12 @@ class _Predictor:
         total = held | self._process_parts(changes, held, step)
         return sum(total.values()) > self._budget_bytes
 
-    def remedies(self, largest: int) -> tuple[Remedy, ...]:
+    def remedies(self, largest: int, changeable: frozenset[str] | None) -> tuple[Remedy, ...]:
         """What would make the recipe fit: first what leaves the run as it is, then what makes it another.
 
         Args:
             largest: the largest micro-batch that fits, 0 where none does.
+            changeable: the settings that may change; None: all.
         """
         asked = self._recipe.batch.micro_batch_size
         if self._is_too_large({}, 0, asked):
@@ -201,7 +205,7 @@ class _Predictor:
         if self._recipe.memory.recompute == "none":
             found += self._recomputation()
         found += self._shorter_windows()
-        return tuple(found)
+        return tuple(remedy for remedy in found if changeable is None or remedy.changes.keys() <= changeable)
 
     def _recomputation(self) -> list[Remedy]:
         changes: dict[str, Any] = {"memory.recompute": "blocks"}

@@ -21,6 +21,7 @@ RESUMABLE_KEYS = frozenset(
         "checkpoint.keep_last",
         "checkpoint.keep_every",
         "batch.num_workers",
+        "memory.recompute",
         "distributed.timeout_seconds",
     }
 )

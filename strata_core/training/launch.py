@@ -37,6 +37,7 @@ def plan_memory(
     world_size: int = 1,
     ranks_on_host: int = 1,
     device_memory_bytes: int | None = None,
+    changeable: frozenset[str] | None = None,
     dry_run: bool = False,
     observer: Observer = SILENT,
 ) -> MemoryPlan:
@@ -48,6 +49,7 @@ def plan_memory(
         world_size: ranks of the run.
         ranks_on_host: those of them on this machine.
         device_memory_bytes: memory of the device; None: what is free on this machine's.
+        changeable: the settings that may change to make it fit; None: all.
         dry_run: whether nothing is to be trained now: what training would refuse is a warning then, since a sample may
             stand for the corpus that is to come.
         observer: shown the preparation of a sample.
@@ -71,6 +73,7 @@ def plan_memory(
         world_size=world_size,
         device_memory_bytes=device_memory_bytes,
         ranks_on_host=ranks_on_host,
+        changeable=changeable,
     )
     if refusal is not None and dry_run:
         remedy = "" if refusal.hint is None else f" ({refusal.hint})"

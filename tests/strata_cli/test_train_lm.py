@@ -42,14 +42,15 @@ def test_a_corpus_without_validation_is_refused_once_with_the_remedy_and_planned
 
 def test_a_run_that_cannot_fit_is_refused_before_anything_starts(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    arguments = ["train-lm", "--recipe", "lm/1b", "--device", "cuda", "--device-memory", "40GiB"]
+    arguments = ["train-lm", "--recipe", "lm/1b", "--set", "model.n_layers=4", "--device", "cuda"]
+    arguments += ["--device-memory", "8GiB"]
     assert main.run(arguments) == 3
     said = capsys.readouterr().err
-    assert "40.0 GiB" in said and "--set memory.recompute=blocks needs" in said
+    assert "8.0 GiB" in said and "--set memory.recompute=blocks needs" in said
     assert main.run([*arguments, "--dry-run", "--json"]) == 3
     memory = json.loads(capsys.readouterr().out)["memory"]
     assert not memory["fits"]
-    assert all(remedy["predicted_peak_bytes"] <= 40 * 2**30 for remedy in memory["remedies"])
+    assert all(remedy["predicted_peak_bytes"] <= 8 * 2**30 for remedy in memory["remedies"])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -80,6 +81,21 @@ def test_the_default_run_directory_is_never_one_that_exists(tmp_path, monkeypatc
     (tmp_path / "runs" / "small-1").mkdir(parents=True)
     (tmp_path / "runs" / "small-2").symlink_to("nowhere")
     assert new_run_dir("lm/small").as_posix() == "runs/small-3"
+
+
+def test_a_resume_that_cannot_fit_names_no_setting_that_it_would_refuse(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("one text with some words in it\n" * 200)
+    corpus, run = str(tmp_path / "corpus"), str(tmp_path / "run")
+    assert main.run(["prepare-corpus", str(tmp_path / "a.txt"), "--out", corpus, "--val-fraction", "0"]) == 0
+    small = ("model.n_layers=1", "model.d_model=16", "model.n_heads=2", "batch.seq_len=16", "batch.batch_size=8")
+    once = (f"corpus.path={corpus}", "run.max_steps=1", "optimizer.warmup_steps=0", "evaluation.every=0")
+    settings = [part for setting in (*small, *once) for part in ("--set", setting)]
+    assert main.run(["train-lm", "--recipe", "lm/small", *settings, "--out", run]) == 0
+    before = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
+    assert main.run(["resume", run, "--set", "run.max_steps=2", "--device-memory", "1MiB", "--device", "cpu"]) == 3
+    said = capsys.readouterr().err
+    assert "hint: use a device with more memory" in said and "micro_batch" not in said.partition("error:")[2]
+    assert sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir()) == before
 
 
 def test_resuming_what_is_no_run_is_a_usage_error(tmp_path, capsys):

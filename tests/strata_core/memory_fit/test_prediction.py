@@ -4,8 +4,8 @@ import resource
 
 import pytest
 
-from strata_core.errors import RecipeError
-from strata_core.memory_fit import MemoryPlan
+from strata_core.errors import MemoryFitError, RecipeError
+from strata_core.memory_fit import MemoryPlan, require_fit
 from strata_core.memory_fit.prediction import PART_NAMES, predict_memory, with_settings
 from strata_core.recipes.lm import LMRecipe
 from tests.strata_core.memory_fit.stand_ins import RowsTask, language_model_task, recipe
@@ -59,6 +59,17 @@ def test_recomputation_is_a_remedy_on_a_gpu() -> None:
     whole = predicted(settings, device_type="cuda").predicted_peak_bytes
     plan = predicted(settings, whole - 2**20, device_type="cuda")
     assert {"memory.recompute": "blocks"} in [dict(remedy.changes) for remedy in plan.remedies]
+
+
+def test_a_run_that_has_started_is_given_only_remedies_that_it_may_still_take() -> None:
+    settings = recipe(**ACTIVE)
+    whole = predicted(settings, device_type="cuda").predicted_peak_bytes
+    started = {"device_type": "cuda", "changeable": frozenset({"memory.recompute", "run.max_steps"})}
+    plan = predicted(settings, whole - 2**20, **started)
+    assert [dict(remedy.changes) for remedy in plan.remedies] == [{"memory.recompute": "blocks"}]
+    with pytest.raises(MemoryFitError) as caught:
+        require_fit(predicted(settings, 2**20, **started))
+    assert caught.value.hint == "use a device with more memory"
 
 
 def test_where_the_weights_alone_are_too_much_there_is_no_remedy() -> None:

@@ -22,7 +22,14 @@ def test_equal_recipes_have_no_changes(recipe):
 
 @pytest.mark.parametrize(
     "change",
-    ["run.max_steps=200", "run.log_every=1", "checkpoint.every=5", "evaluation.every=5", "batch.num_workers=0"],
+    [
+        "run.max_steps=200",
+        "run.log_every=1",
+        "checkpoint.every=5",
+        "evaluation.every=5",
+        "batch.num_workers=0",
+        "memory.recompute=blocks",
+    ],
 )
 def test_a_resume_may_change_what_cannot_alter_the_past(recipe, change):
     changes = check_resumable(load_recipe(recipe), load_recipe(recipe, overrides=[change]))

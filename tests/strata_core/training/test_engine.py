@@ -131,6 +131,18 @@ def test_a_stop_request_saves_the_step_and_the_resumed_run_is_the_undisturbed_on
     assert differences(tmp_path / "run", undisturbed, 12) == ["step-00000012/manifest.json"]
 
 
+def test_blocks_computed_again_from_a_resume_on_change_no_bit_of_the_run(
+    undisturbed, tiny_recipe, tmp_path, monkeypatch
+):
+    run, stop = tmp_path / "run", StopRequests()
+    with monkeypatch.context() as patch:
+        stop_after(5, language_model.LanguageModelTask, patch, stop)
+        train(tiny_recipe(*CADENCE, "batch.num_workers=0"), run, device="cpu", stop=stop)
+    resume_run(run, overrides=["memory.recompute=blocks"], device="cpu")
+    assert RunFolder(run).recipe_with([])[0].memory.recompute == "blocks"
+    assert differences(run, undisturbed, 12) == ["step-00000012/manifest.json"]
+
+
 def test_a_stop_during_an_evaluation_leaves_it_to_the_resumed_run(undisturbed, tiny_recipe, tmp_path, monkeypatch):
     evaluate = language_model.LanguageModelTask.evaluate
 
