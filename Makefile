@@ -11,9 +11,9 @@ DECLARED := pyproject.toml constraints.txt
 quickstart: .venv/.ready
 	$(BIN)/strata train-lm --recipe quickstart
 
-## The tests that run on every change.
+## The tests that run on every change, two files at a time.
 test: .venv/.ready-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 ## Accuracy and soak runs besides.
 test-slow: .venv/.ready-test
