@@ -36,6 +36,7 @@ BASE = (
     "run.force_precision=true",
 )
 WIDE = ("model.d_model=256", "batch.seq_len=256")
+LONG = ("batch.seq_len=1024", "batch.micro_batch_size=4")
 BLOCKS = 'memory.recompute="blocks"'
 CONFIGURATIONS: dict[str, tuple[str, ...]] = {
     "quickstart": (),
@@ -47,7 +48,9 @@ CONFIGURATIONS: dict[str, tuple[str, ...]] = {
     "grouped queries": (*WIDE, "model.n_kv_heads=2"),
     "untied": (*WIDE, "model.tie_embeddings=false"),
     "document masks": (*WIDE, "batch.mask_documents=true"),
-    "long windows": ("batch.seq_len=1024", "batch.micro_batch_size=4"),
+    "wide, four passes": (*WIDE, "batch.batch_size=64"),
+    "long windows": LONG,
+    "long, recomputed": (*LONG, BLOCKS),
     "deep": ("model.n_layers=12", "batch.micro_batch_size=8"),
     "exact sums": ("batch.micro_batch_size=2", "distributed.exact_reduction=true"),
     "bf16": ('run.precision="bf16"', "batch.seq_len=64", "batch.batch_size=4", "batch.micro_batch_size=4"),
@@ -60,7 +63,7 @@ CONFIGURATIONS: dict[str, tuple[str, ...]] = {
     ),
     "fp16": ('run.precision="fp16"', "batch.seq_len=64", "batch.batch_size=4", "batch.micro_batch_size=4"),
 }
-HARD_CAP_CONFIGURATIONS = ("quickstart", "wide, accumulated", "wide", "wide, recomputed")
+HARD_CAP_CONFIGURATIONS = ("quickstart", "wide, accumulated", "wide", "wide, recomputed", "long windows")
 LOWEST_SHARE, HIGHEST_SHARE = 0.75, 1.3
 MIB = 2**20
 

@@ -147,12 +147,14 @@ class _Predictor:
         return {name: found.get(name, 0) for name in PART_NAMES}
 
     def _process_parts(self, changes: Settings, tensors: Mapping[str, int], step: StepMemory) -> dict[str, int]:
-        recompute = changes.get("memory.recompute", self._recipe.memory.recompute)
+        batch = self._recipe.batch
+        size = changes.get("batch.micro_batch_size", batch.micro_batch_size)
         return process_parts(
             self._device_type,
             tensors,
             step.checkpoint_bytes,
-            recompute=recompute,
+            recompute=changes.get("memory.recompute", self._recipe.memory.recompute),
+            accumulates=size * self._world_size < batch.batch_size,
             shapes_vary=step.shapes_vary,
         )
 
@@ -185,7 +187,9 @@ class _Predictor:
             return False
         held = {name: step.parts.get(name, 0) for name in _STATE_PARTS}
         held["saved_activations"] = step.parts.get("saved_activations", 0) * size // other
-        total = held | self._process_parts(changes, held, step)
+        # What the process takes besides is least where a step is one micro-batch.
+        at_once = {**changes, "batch.micro_batch_size": self._recipe.batch.batch_size}
+        total = held | self._process_parts(at_once, held, step)
         return sum(total.values()) > self._budget_bytes
 
     def remedies(self, largest: int, changeable: frozenset[str] | None) -> tuple[Remedy, ...]:

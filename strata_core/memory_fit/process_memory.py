@@ -9,12 +9,14 @@ _MIB = 2**20
 _PROCESS_BYTES = 352 * _MIB
 """CPU: interpreter, torch and the other libraries of a rank, as resident in a run with hardly any tensors."""
 
-_HEAP_SHARES = {"none": 0.6, "blocks": 1.6}
-"""CPU: what glibc's heap holds beyond the tensors, as a share of them, by memory.recompute.
+_HEAP_SHARES = {("none", False): 0.65, ("none", True): 1.2, ("blocks", False): 1.75, ("blocks", True): 2.2}
+"""CPU: what glibc's heap holds beyond the tensors, as a share of them, by memory.recompute and by whether a step has
+several micro-batches on a rank.
 
-Freed blocks stay in the heap (`training.allocator`), and their holes are reused in part only, the worse the more sizes
-come and go. Chosen so that the whole process stayed below the prediction in every run measured (glibc 2.36): beyond
-what it held after import, up to 0.64 and 1.53.
+Freed blocks stay in the heap (`training.allocator`). An aligned block does not fit into the hole that one of its own
+size left, and small objects that live on keep holes from growing together; so a second micro-batch takes new room,
+and so do sizes that come and go. Chosen so that the whole process stayed below the prediction in every run measured
+(glibc 2.36): beyond what it held after import, up to 0.64, 1.15, 1.67 and 2.03.
 """
 
 _VARYING_BYTES = 64 * _MIB
@@ -40,12 +42,21 @@ def process_parts(
     checkpoint_bytes: int,
     *,
     recompute: str,
+    accumulates: bool,
     shapes_vary: bool = False,
 ) -> dict[str, int]:
     """The parts "workspace", "snapshot" and "overhead" of a plan, in bytes.
 
     The copy of a checkpoint lies in host memory, so it counts where that is the device's: there the memory of a step,
     once freed, stays with the process, and the copy comes on top of it.
+
+    Args:
+        device_type: "cpu", "cuda" or "mps".
+        tensor_parts: what the tensors of a step take, in bytes.
+        checkpoint_bytes: the tensors of a checkpoint.
+        recompute: the recipe's memory.recompute.
+        accumulates: whether a step has several micro-batches on a rank.
+        shapes_vary: whether other steps have batches of other sizes.
     """
     tensor_bytes = sum(tensor_parts.values())
     if device_type == "cuda":
@@ -53,7 +64,7 @@ def process_parts(
         return {"workspace": _CUDA_WORKSPACE_BYTES, "snapshot": 0, "overhead": overhead_bytes}
     if device_type == "mps":
         return {"workspace": 0, "snapshot": checkpoint_bytes, "overhead": _MPS_PROCESS_BYTES}
-    share, base_bytes = _HEAP_SHARES[recompute], _PROCESS_BYTES
+    share, base_bytes = _HEAP_SHARES[recompute, accumulates], _PROCESS_BYTES
     if shapes_vary:
         share, base_bytes = max(share, _VARYING_HEAP_SHARE), base_bytes + _VARYING_BYTES
     overhead_bytes = base_bytes + int(tensor_bytes * share)
