@@ -10,7 +10,7 @@ import torch
 from strata_core.errors import RecipeError
 from strata_core.memory_fit.budget import free_device_bytes
 from strata_core.memory_fit.plan import MemoryPlan, Remedy
-from strata_core.memory_fit.process_memory import process_parts
+from strata_core.memory_fit.process_memory import HELD_THROUGHOUT, process_parts
 from strata_core.memory_fit.trace import StepMemory, trace_step
 from strata_core.recipes.graph import GraphBatchTable
 from strata_core.recipes.rules import broken_rules
@@ -35,9 +35,6 @@ PART_NAMES = (
 
 _CUDA_GRANULE_BYTES = 512  # torch's caching allocator
 _SHORTEST_WINDOW_TOKENS = 32
-_STATE_PARTS = ("weights", "optimizer")
-"""What is held throughout, whatever the batch."""
-
 Settings = Mapping[str, Any]
 
 
@@ -185,7 +182,7 @@ class _Predictor:
         step = self.memory(self._with_micro_batch(changes, other))
         if step is None:
             return False
-        held = {name: step.parts.get(name, 0) for name in _STATE_PARTS}
+        held = {name: step.parts.get(name, 0) for name in HELD_THROUGHOUT}
         held["saved_activations"] = step.parts.get("saved_activations", 0) * size // other
         # What the process takes besides is least where a step is one micro-batch.
         at_once = {**changes, "batch.micro_batch_size": self._recipe.batch.batch_size}

@@ -9,20 +9,24 @@ _MIB = 2**20
 _PROCESS_BYTES = 352 * _MIB
 """CPU: interpreter, torch and the other libraries of a rank, as resident in a run with hardly any tensors."""
 
-_HEAP_SHARES = {("none", False): 0.65, ("none", True): 1.2, ("blocks", False): 1.75, ("blocks", True): 2.2}
-"""CPU: what glibc's heap holds beyond the tensors, as a share of them, by memory.recompute and by whether a step has
-several micro-batches on a rank.
+HELD_THROUGHOUT = ("weights", "optimizer")
+"""The parts of a plan that no operation takes or frees."""
+
+_HEAP_SHARES = {("none", False): 0.6, ("none", True): 1.3, ("blocks", False): 2.5, ("blocks", True): 2.65}
+"""CPU: what glibc's heap holds beyond the tensors, as a share of those that come and go, by memory.recompute and by
+whether a step has several micro-batches on a rank.
 
 Freed blocks stay in the heap (`training.allocator`). An aligned block does not fit into the hole that one of its own
 size left, and small objects that live on keep holes from growing together; so a second micro-batch takes new room,
 and so do sizes that come and go. Chosen so that the whole process stayed below the prediction in every run measured
-(glibc 2.36): beyond what it held after import, up to 0.64, 1.15, 1.67 and 2.03.
+(glibc 2.36): beyond what it held after import, up to 0.52, 1.24, 2.39 and 2.54.
 """
 
 _VARYING_BYTES = 64 * _MIB
 _VARYING_HEAP_SHARE = 3.6
-"""CPU: the same where batches differ in size from step to step, and what comes on top whatever the tensors are: maps of
-structure and graphs that were read, and holes of many sizes. A long run of lm/parse came close, others did not."""
+"""CPU: where batches differ in size from step to step, the same as a share of all tensors, and what comes on top
+whatever they are: maps of structure and graphs that were read, and holes of many sizes. A long run of lm/parse came
+close, others did not."""
 
 _CUDA_CONTEXT_BYTES = 640 * _MIB
 """CUDA: context and kernels, which the driver takes outside torch's allocator."""
@@ -52,7 +56,7 @@ def process_parts(
 
     Args:
         device_type: "cpu", "cuda" or "mps".
-        tensor_parts: what the tensors of a step take, in bytes.
+        tensor_parts: what the tensors of a step take, in bytes by part.
         checkpoint_bytes: the tensors of a checkpoint.
         recompute: the recipe's memory.recompute.
         accumulates: whether a step has several micro-batches on a rank.
@@ -64,8 +68,10 @@ def process_parts(
         return {"workspace": _CUDA_WORKSPACE_BYTES, "snapshot": 0, "overhead": overhead_bytes}
     if device_type == "mps":
         return {"workspace": 0, "snapshot": checkpoint_bytes, "overhead": _MPS_PROCESS_BYTES}
-    share, base_bytes = _HEAP_SHARES[recompute, accumulates], _PROCESS_BYTES
     if shapes_vary:
-        share, base_bytes = max(share, _VARYING_HEAP_SHARE), base_bytes + _VARYING_BYTES
-    overhead_bytes = base_bytes + int(tensor_bytes * share)
+        heap_bytes = _VARYING_BYTES + int(tensor_bytes * _VARYING_HEAP_SHARE)
+    else:
+        passing_bytes = tensor_bytes - sum(tensor_parts[name] for name in HELD_THROUGHOUT)
+        heap_bytes = int(passing_bytes * _HEAP_SHARES[recompute, accumulates])
+    overhead_bytes = _PROCESS_BYTES + heap_bytes
     return {"workspace": 0, "snapshot": checkpoint_bytes, "overhead": overhead_bytes}
