@@ -12,8 +12,11 @@ import torch
 _UNLIMITED_BYTES = 2**60
 """Limits above this are cgroups' and the kernel's ways of saying none."""
 
-_UNTOUCHED_BYTES = 160 * 2**20
-"""What a run's threads reserve for stacks and never touch; process limits count it, resident memory does not."""
+_UNTOUCHED_BYTES = 80 * 2**20
+_UNTOUCHED_BYTES_A_THREAD = 44 * 2**20
+"""What a run's threads reserve for stacks and never touch, and what each compute thread beyond the first adds, since
+several threads of a run have a team of them; process limits count it, resident memory does not. Measured with one
+compute thread and with two."""
 
 _CGROUP_ROOT = Path("/sys/fs/cgroup")
 
@@ -45,11 +48,12 @@ def _left_by_process_limits() -> Iterator[int]:
     status = Path("/proc/self/status")
     if not status.exists():
         return
+    untouched_bytes = _UNTOUCHED_BYTES + _UNTOUCHED_BYTES_A_THREAD * (torch.get_num_threads() - 1)
     lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
     for limit, field in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
         limit_bytes = resource.getrlimit(limit)[0]
         if limit_bytes not in (resource.RLIM_INFINITY, -1):
-            yield limit_bytes - int(lines[field].split()[0]) * 1024 - _UNTOUCHED_BYTES
+            yield limit_bytes - int(lines[field].split()[0]) * 1024 - untouched_bytes
 
 
 def _left_by_cgroups(root: Path = _CGROUP_ROOT, membership: Path = Path("/proc/self/cgroup")) -> Iterator[int]:
