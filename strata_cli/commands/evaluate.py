@@ -6,7 +6,7 @@ from strata_cli.display.output import write_json
 from strata_cli.display.progress import shown_progress
 from strata_core.errors import UsageError
 from strata_core.files import expand_path
-from strata_core.training.trained.checkpoint_choice import check_choice
+from strata_core.training.checkpoint_choice import check_choice
 
 
 def evaluate(

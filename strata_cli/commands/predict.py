@@ -6,7 +6,7 @@ from strata_cli.display.prediction_output import check_place, write_prediction
 from strata_cli.display.progress import shown_progress
 from strata_core.errors import UsageError
 from strata_core.files import expand_path
-from strata_core.training.trained.checkpoint_choice import check_choice
+from strata_core.training.checkpoint_choice import check_choice
 
 
 def predict(

@@ -11,9 +11,9 @@ from strata_core.files import expand_path
 from strata_core.observer import Observer
 from strata_core.recipes.changes import RESUMABLE_KEYS
 from strata_core.recipes.tables import TrainingRecipe
+from strata_core.training.checkpoint_choice import LATEST, check_choice
 from strata_core.training.launcher import worker
 from strata_core.training.stop import StopRequests
-from strata_core.training.trained.checkpoint_choice import LATEST, check_choice
 
 
 def resume(

@@ -35,6 +35,7 @@ PART_NAMES = (
 
 _CUDA_GRANULE_BYTES = 512  # torch's caching allocator
 _SHORTEST_WINDOW_TOKENS = 32
+
 Settings = Mapping[str, Any]
 
 

@@ -71,7 +71,7 @@ def process_parts(
     if shapes_vary:
         heap_bytes = _VARYING_BYTES + int(tensor_bytes * _VARYING_HEAP_SHARE)
     else:
-        passing_bytes = tensor_bytes - sum(tensor_parts[name] for name in HELD_THROUGHOUT)
+        passing_bytes = tensor_bytes - sum(tensor_parts.get(name, 0) for name in HELD_THROUGHOUT)
         heap_bytes = int(passing_bytes * _HEAP_SHARES[recompute, accumulates])
     overhead_bytes = _PROCESS_BYTES + heap_bytes
     return {"workspace": 0, "snapshot": checkpoint_bytes, "overhead": overhead_bytes}

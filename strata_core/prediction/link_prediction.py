@@ -22,7 +22,7 @@ from strata_core.training.tasks.kinds import open_data
 from strata_core.training.tasks.knowledge_graph.batches import batches_of_relations
 from strata_core.training.tasks.knowledge_graph.task import KnowledgeGraphTask
 from strata_core.training.trained.finding import Trained
-from strata_core.training.trained.on_data import check_same_corpus, make_trained_task
+from strata_core.training.trained.task import check_same_corpus, make_trained_task
 
 RANKED_ENTITIES = 10
 """Entities that a ranking has at most."""

@@ -95,11 +95,7 @@ class GraphObjectiveTable(Table):
 
     answer: float = setting(1.0, "Weight of the answers' cross-entropy over nodes, or over the labels asked for.", ge=0)
     node: float = setting(0.1, "Weight of the node loss: which nodes lie on supporting paths.", ge=0)
-    link: float = setting(
-        0.1,
-        "Weight of the link loss: edges against as many node pairs that are no edge.",
-        ge=0,
-    )
+    link: float = setting(0.1, "Weight of the link loss: edges against as many node pairs that are no edge.", ge=0)
     next_hop: float = setting(0.2, "Weight of the next-hop loss: which edge a supporting path takes next.", ge=0)
     relation: float = setting(0.1, "Weight of the relation loss: the relation of an edge from its two nodes.", ge=0)
     path_selection: float = setting(1.0, "Weight of path selection against the learned threshold class.", ge=0)

@@ -14,11 +14,7 @@ from strata_core.memory_fit.prediction import predict_memory
 from strata_core.observer import SILENT, Observer
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.recipes.writing import dump_recipe
-from strata_core.training.checkpoint import (
-    LoadedCheckpoint,
-    load_checkpoint,
-    newest_whole,
-)
+from strata_core.training.checkpoint import LoadedCheckpoint, load_checkpoint, newest_whole
 from strata_core.training.checkpoint.folders import named_checkpoint
 from strata_core.training.distributed import choose_device
 from strata_core.training.progress import TrainerState

@@ -23,14 +23,19 @@ def test_a_dry_run_prints_the_resolved_recipe_and_writes_nothing(tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_corpus_without_validation_is_refused_once_with_the_remedy_and_planned_for_all_the_same(tmp_path, capsys):
-    (tmp_path / "a.txt").write_text("one text with some words in it\n" * 200)
-    corpus = str(tmp_path / "corpus")
-    assert main.run(["prepare-corpus", str(tmp_path / "a.txt"), "--out", corpus, "--val-fraction", "0"]) == 0
-    capsys.readouterr()
+def training_without_validation(folder, *settings):
+    """The command line that trains a tiny model on a corpus, made here, without a validation split."""
+    (folder / "a.txt").write_text("one text with some words in it\n" * 200)
+    corpus = str(folder / "corpus")
+    assert main.run(["prepare-corpus", str(folder / "a.txt"), "--out", corpus, "--val-fraction", "0"]) == 0
     small = ("model.n_layers=1", "model.d_model=16", "model.n_heads=2", "batch.seq_len=16", "batch.batch_size=8")
-    settings = [part for setting in (*small, f"corpus.path={corpus}") for part in ("--set", setting)]
-    arguments = ["train-lm", "--recipe", "lm/small", *settings, "--out", str(tmp_path / "run")]
+    options = [part for setting in (*small, f"corpus.path={corpus}", *settings) for part in ("--set", setting)]
+    return ["train-lm", "--recipe", "lm/small", *options]
+
+
+def test_a_corpus_without_validation_is_refused_once_with_the_remedy_and_planned_for_all_the_same(tmp_path, capsys):
+    arguments = [*training_without_validation(tmp_path), "--out", str(tmp_path / "run")]
+    capsys.readouterr()
     assert main.run(arguments) == 2
     said = capsys.readouterr().err
     assert said.count("has no validation split") == 1 and "set evaluation.every = 0" in said
@@ -84,13 +89,9 @@ def test_the_default_run_directory_is_never_one_that_exists(tmp_path, monkeypatc
 
 
 def test_a_resume_that_cannot_fit_names_no_setting_that_it_would_refuse(tmp_path, capsys):
-    (tmp_path / "a.txt").write_text("one text with some words in it\n" * 200)
-    corpus, run = str(tmp_path / "corpus"), str(tmp_path / "run")
-    assert main.run(["prepare-corpus", str(tmp_path / "a.txt"), "--out", corpus, "--val-fraction", "0"]) == 0
-    small = ("model.n_layers=1", "model.d_model=16", "model.n_heads=2", "batch.seq_len=16", "batch.batch_size=8")
-    once = (f"corpus.path={corpus}", "run.max_steps=1", "optimizer.warmup_steps=0", "evaluation.every=0")
-    settings = [part for setting in (*small, *once) for part in ("--set", setting)]
-    assert main.run(["train-lm", "--recipe", "lm/small", *settings, "--out", run]) == 0
+    run = str(tmp_path / "run")
+    once = ("run.max_steps=1", "optimizer.warmup_steps=0", "evaluation.every=0")
+    assert main.run([*training_without_validation(tmp_path, *once), "--out", run]) == 0
     before = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
     assert main.run(["resume", run, "--set", "run.max_steps=2", "--device-memory", "1MiB", "--device", "cpu"]) == 3
     said = capsys.readouterr().err

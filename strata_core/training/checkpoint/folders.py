@@ -10,7 +10,7 @@ from pathlib import Path
 from strata_core.errors import UsageError
 from strata_core.files import sync_folder
 from strata_core.training.checkpoint.faults import fault_point
-from strata_core.training.trained.checkpoint_choice import BEST, LATEST, check_choice
+from strata_core.training.checkpoint_choice import BEST, LATEST, check_choice
 
 _STEP_FOLDER = re.compile(r"step-(\d{8,})")
 _LEFTOVER = re.compile(r"\.(step-\d{8,})\.(partial|removing|aside)")

@@ -16,7 +16,7 @@ from torch import Tensor
 from strata_core.errors import DataError
 from strata_core.manifest import MANIFEST_NAME, Manifest, Parent, hash_files
 from strata_core.training.checkpoint.folders import step_folder_name, step_of, steps_in
-from strata_core.training.trained.checkpoint_choice import BEST, LATEST
+from strata_core.training.checkpoint_choice import BEST, LATEST
 
 CONFIG_FILE = "config.json"
 MODEL_FILE = "model.safetensors"

@@ -22,8 +22,8 @@ from strata_core.recipes import load_training_recipe
 from strata_core.recipes.changes import changed_keys, check_resumable
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.checkpoint.folders import step_folder_name, steps_in
+from strata_core.training.checkpoint_choice import BEST, LATEST
 from strata_core.training.run.records import RecordLog
-from strata_core.training.trained.checkpoint_choice import BEST, LATEST
 
 LOCK_NAME = ".lock"
 RECIPE_NAME = "recipe.toml"

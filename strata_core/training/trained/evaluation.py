@@ -17,8 +17,8 @@ from strata_core.training.precision import choose_precision
 from strata_core.training.task import EvaluationContext
 from strata_core.training.tasks.kinds import open_data
 from strata_core.training.trained.finding import BEST_OR_LATEST, Trained, find_trained
-from strata_core.training.trained.on_data import check_same_corpus, make_trained_task
 from strata_core.training.trained.rebuilt_recipe import rebuilt_recipe
+from strata_core.training.trained.task import check_same_corpus, make_trained_task
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from strata_core.observer import SILENT, Observer
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.checkpoint import LoadedCheckpoint, copy_tensors, load_checkpoint, model_tensors, newest_whole
 from strata_core.training.checkpoint.folders import named_checkpoint
+from strata_core.training.checkpoint_choice import BEST, LATEST
 from strata_core.training.progress import TrainerState
 from strata_core.training.run.folder import RECIPE_NAME, RunFolder
-from strata_core.training.trained.checkpoint_choice import BEST, LATEST
 
 BEST_OR_LATEST = "best or latest"
 """What is taken of a run where nothing is asked for: its best checkpoint, or the latest where it has no best one."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from strata_core.corpus.format import CorpusInfo, SourceInfo, TokenizerInfo
 from strata_core.corpus.shards import ShardWriter
 from strata_core.manifest import Manifest, hash_files
 from strata_core.recipes import load_recipe
+from strata_core.training.stop import SIGNALS
 
 # Models this small are computed many times slower by several threads than by one.
 torch.set_num_threads(1)
@@ -111,3 +114,20 @@ def tiny_recipe(byte_corpus, tmp_path):
         return load_recipe(file, "lm", [*TINY, *settings])
 
     return load
+
+
+@pytest.fixture(scope="module")
+def module_folder(tmp_path_factory) -> Path:
+    """Where runs lie that several tests of a module look at."""
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    """Gives handlers and mask back after the test."""
+    handlers = {each: signal.getsignal(each) for each in SIGNALS}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    yield
+    for each, handler in handlers.items():
+        signal.signal(each, handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)

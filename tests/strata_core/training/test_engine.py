@@ -30,11 +30,6 @@ from tests.strata_core.training.conftest import made_up_documents, write_byte_co
 CADENCE = ("checkpoint.every=4", "checkpoint.keep_last=20", "evaluation.every=5")
 
 
-@pytest.fixture(scope="module")
-def module_folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("runs")
-
-
 @pytest.fixture
 def undisturbed(module_folder, tiny_recipe):
     """A finished 12-step run, made once."""

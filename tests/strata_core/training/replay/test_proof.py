@@ -34,11 +34,6 @@ def one_thread():
     torch.set_num_threads(present)
 
 
-@pytest.fixture(scope="module")
-def module_folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("runs")
-
-
 @pytest.fixture
 def honest(module_folder, tiny_recipe):
     """A finished 12-step run with checkpoints at 4, 5 (best), 8, 10 (best) and 12, made once."""
