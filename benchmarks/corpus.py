@@ -36,7 +36,7 @@ import numpy as np
 import psutil
 
 from strata_core.corpus.sources.samples import sample_documents
-from strata_core.corpus.tokenizer import train_tokenizer
+from strata_core.corpus.text.tokenizer import train_tokenizer
 
 POOL = "Pool, tokenizers"
 

@@ -176,7 +176,7 @@ def load(recipe: str, settings: tuple[str, ...] | list[str]) -> Any:
 
 def train(recipe_name: str, settings: list[str], run: Path) -> None:
     """Worker: predicts, then trains a new run."""
-    from strata_core.training.launch import plan_memory, train
+    from strata_core.launch.starting import plan_memory, train
 
     recipe = load(recipe_name, settings)
     predicted = plan_memory(recipe, device="cuda").allocator_peak_bytes
@@ -188,7 +188,7 @@ def train(recipe_name: str, settings: list[str], run: Path) -> None:
 
 def resume(_recipe: str, _settings: list[str], run: Path) -> None:
     """Worker: goes on with a run."""
-    from strata_core.training.launch import resume_run
+    from strata_core.launch.starting import resume_run
 
     print(json.dumps(resume_run(run, device="cuda")))
 
@@ -197,7 +197,7 @@ def train_watched(recipe_name: str, settings: list[str], run: Path) -> None:
     """Worker: trains while torch turns any wait for the device into an error, but for the first and last steps."""
     import torch
 
-    from strata_core.training.launch import train
+    from strata_core.launch.starting import train
     from strata_core.training.step import TrainingStep
 
     recipe = load(recipe_name, settings)

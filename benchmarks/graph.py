@@ -29,10 +29,10 @@ from torch import Tensor, nn
 
 from strata_core.models.relational_passing import Graphs, RelationalPassing
 from strata_core.recipes import load_recipe
+from strata_core.tasks.graph_queries.task import GraphReasoningTask, MicroBatch
+from strata_core.tasks.registry import make_task, open_data
 from strata_core.training.optimizer import build_optimizer, set_rate, trainable_parameters
 from strata_core.training.task import Batch
-from strata_core.training.tasks.kinds import make_task, open_data
-from strata_core.training.tasks.reasoning.task import GraphReasoningTask, MicroBatch
 
 WIDTH, DEPTH = 64, 4
 

@@ -87,8 +87,8 @@ def work(row: str, recipe_name: str, overrides: list[str]) -> dict[str, Any]:
 
 def train_with_strata(recipe: Any) -> dict[str, Any]:
     """Tokens per second of each group, and wall time as a multiple of the time inside the model and the optimizer."""
+    from strata_core.launch.starting import train
     from strata_core.observer import Observer
-    from strata_core.training.launch import train
 
     inside = {"seconds": 0.0}
     marks: list[tuple[float, float]] = []
@@ -111,7 +111,7 @@ def model_and_optimizer_timed(inside: dict[str, float]) -> Iterator[None]:
     """Adds to `inside["seconds"]` what forward, backward and the optimizer's step take."""
     import torch
 
-    from strata_core.training.tasks.language_model import LanguageModelTask
+    from strata_core.tasks.language_model.task import LanguageModelTask
 
     def timed(function: Any) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -137,11 +137,11 @@ def train_by_hand(recipe: Any, row: str) -> dict[str, Any]:
     import torch.nn.functional as F
     from plain_language_model import PlainLanguageModel
 
+    from strata_core.corpus.preparing.samples import sample_corpus
     from strata_core.corpus.reading import open_corpus
-    from strata_core.corpus.samples import sample_corpus
     from strata_core.observer import SILENT
+    from strata_core.tasks.language_model.task import LanguageModelTask
     from strata_core.training.allocator import keep_freed_memory
-    from strata_core.training.tasks.language_model import LanguageModelTask
 
     if row == "bare loop, allocator":
         keep_freed_memory()

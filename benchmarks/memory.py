@@ -147,14 +147,14 @@ def _measure_tensors(name: str) -> dict[str, int]:
     import torch
     from torch.distributed._tools.mem_tracker import MemTracker
 
+    from strata_core.corpus.preparing.samples import sample_corpus
     from strata_core.corpus.reading import open_corpus
-    from strata_core.corpus.samples import sample_corpus
     from strata_core.memory_fit.prediction import predict_memory
     from strata_core.observer import SILENT
+    from strata_core.tasks.language_model.task import LanguageModelTask
     from strata_core.training.distributed import ALONE
     from strata_core.training.precision import Precision
     from strata_core.training.step import TrainingStep
-    from strata_core.training.tasks.language_model import LanguageModelTask
 
     recipe = _recipe(name)
     vocab_size = recipe.corpus.sample_vocab_size
@@ -184,8 +184,8 @@ def _train(name: str, limit_bytes: int | None) -> None:
     """Prints the prediction's verdict, trains, and prints what the process took."""
     import torch
 
+    from strata_core.launch.starting import plan_memory, train
     from strata_core.memory_fit.measure import predicted_and_measured
-    from strata_core.training.launch import plan_memory, train
 
     if limit_bytes is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))

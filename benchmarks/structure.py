@@ -65,8 +65,8 @@ def main() -> None:
 def _measure(name: str, steps: int) -> dict[str, float]:
     import resource
 
+    from strata_core.launch.starting import train
     from strata_core.recipes import load_recipe
-    from strata_core.training.launch import train
 
     recipe_name, *changes = ROWS[name]
     settings = [*SHAPE, *changes, f"run.max_steps={steps}", "run.log_every=1", "evaluation.every=0"]

@@ -25,11 +25,11 @@ import torch
 from tokenizers import Tokenizer
 
 from strata_core.corpus.generators.agreement import agreement_pair
+from strata_core.launch.starting import train
 from strata_core.objectives.next_token import next_token_nats
 from strata_core.recipes import load_recipe
-from strata_core.training.launch import train
-from strata_core.training.tasks.kinds import make_task, open_data
-from strata_core.training.trained.finding import find_trained
+from strata_core.tasks.registry import make_task, open_data
+from strata_core.training.trained import find_trained
 
 MODEL = (
     "model.d_model=128",

@@ -52,7 +52,7 @@ def run(arguments: list[str]) -> int:
 
 def _report(error: StrataError) -> None:
     """Shows an error; one rank of several leaves that to its launcher, which knows who failed first."""
-    from strata_core.training.launcher import worker
+    from strata_core.launch import worker
 
     if worker.has_launcher():
         worker.report_failure(error)

@@ -19,7 +19,7 @@ NO_TORCH_MODULES = (
     "strata_core.files",
     "strata_core.observer",
     "strata_core.randomness",
-    "strata_core.corpus.preparation",
+    "strata_core.corpus.preparing.preparation",
     "strata_core.corpus.reading",
 )
 

@@ -40,8 +40,8 @@ def evaluate(
     where, corpus_path = expand_path(path), None if corpus is None else expand_path(corpus)
     if not where.exists():
         raise UsageError(f"{where}: no such file or directory", hint="name a run directory, or a checkpoint in one")
-    from strata_core.training.trained.evaluation import evaluate_trained
-    from strata_core.training.trained.finding import BEST_OR_LATEST
+    from strata_core.inference.evaluation import evaluate_trained
+    from strata_core.training.trained import BEST_OR_LATEST
 
     with shown_progress(quiet=quiet) as observer:
         report = evaluate_trained(

@@ -34,8 +34,8 @@ def predict(
     source = file if file == "-" else str(expand_path(file))
     if target is not None:
         check_place(target)
-    from strata_core.prediction.predicting import predict_file
-    from strata_core.training.trained.finding import BEST_OR_LATEST
+    from strata_core.inference.prediction import predict_file
+    from strata_core.training.trained import BEST_OR_LATEST
 
     with shown_progress(quiet=quiet) as observer:
         data = predict_file(

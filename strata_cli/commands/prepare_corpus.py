@@ -19,7 +19,7 @@ from strata_core.files import expand_path
 
 if TYPE_CHECKING:
     from strata_core.corpus.format import StructureInfo
-    from strata_core.corpus.preparation import PreparedCorpus
+    from strata_core.corpus.preparing.preparation import PreparedCorpus
 
 _COUNT_NAMES = {"tokens": "sentence_tokens"}
 """Counts of annotated sentences that go under another name beside those of the text."""
@@ -37,7 +37,7 @@ def prepare_corpus(
         json_output: whether the result is one JSON object.
         quiet: whether only warnings and errors are shown.
     """
-    from strata_core.corpus.graph_inputs import find_graph_input
+    from strata_core.corpus.graphs.inputs import find_graph_input
     from strata_core.corpus.sources.samples import GRAPH_SAMPLES
 
     given = {name: value for name, value in options.items() if value is not None}
@@ -61,8 +61,8 @@ def _prepare_text(
     json_output: bool,
     quiet: bool,
 ) -> int:
-    from strata_core.corpus import preparation
-    from strata_core.corpus.preparation_settings import PreparationSettings
+    from strata_core.corpus.preparing import preparation
+    from strata_core.corpus.preparing.settings import PreparationSettings
 
     for_graphs = [option_name(name) for name in GRAPH_OPTIONS if name in given]
     if for_graphs:

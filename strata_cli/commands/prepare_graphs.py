@@ -14,8 +14,8 @@ from strata_cli.display.table import write_pairs
 from strata_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from strata_core.corpus.graph_inputs import GraphInput
-    from strata_core.corpus.graph_output import PreparedGraphs
+    from strata_core.corpus.graphs.inputs import GraphInput
+    from strata_core.corpus.graphs.output import PreparedGraphs
 
 _GENERATED = "generated examples"
 _SAMPLE_OPTIONS = ("sample_examples", "sample_eval_examples", "sample_longest_hops", "sample_doubtful_share")
@@ -44,9 +44,9 @@ def prepare_graphs(
 
     Raises:
         UsageError: an option that has no meaning for this source.
-        StrataError: what `strata_core.corpus.graph_preparation` raises.
+        StrataError: what `strata_core.corpus.graphs.preparation` raises.
     """
-    from strata_core.corpus import graph_preparation
+    from strata_core.corpus.graphs import preparation as graph_preparation
 
     what = _GENERATED if isinstance(source, str) else source.format
     _refuse_others(given, what)

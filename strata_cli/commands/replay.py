@@ -17,8 +17,8 @@ from strata_core.manifest.names import show_name
 from strata_core.observer import Observer
 
 if TYPE_CHECKING:
-    from strata_core.training.replay.proof import Replay
-    from strata_core.training.replay.state_comparison import Difference
+    from strata_core.replay.proof import Replay
+    from strata_core.replay.state_comparison import Difference
 
 _SHOWN_DIFFERENCES = 10
 
@@ -48,7 +48,7 @@ def replay_run(path: Path, report: Report, step: int | None, observer: Observer)
         )
     if not report.ok:
         return None
-    from strata_core.training.replay.proof import replay
+    from strata_core.replay.proof import replay
 
     return replay(path if path.is_dir() else path.parent, step=step, observer=observer)
 

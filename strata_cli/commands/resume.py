@@ -8,11 +8,11 @@ from typing import Any
 from strata_cli.commands.training import LaunchOptions, join_step, run_training
 from strata_core.errors import UsageError
 from strata_core.files import expand_path
+from strata_core.launch import worker
 from strata_core.observer import Observer
 from strata_core.recipes.changes import RESUMABLE_KEYS
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.checkpoint_choice import LATEST, check_choice
-from strata_core.training.launcher import worker
 from strata_core.training.stop import StopRequests
 
 
@@ -33,12 +33,12 @@ def resume(
     check_choice(start_from)
 
     def find_recipe() -> TrainingRecipe | None:
-        from strata_core.training.launch import recipe_to_resume
+        from strata_core.launch.starting import recipe_to_resume
 
         return recipe_to_resume(path, start_from, overrides)
 
     def work(predicted: int | None, observer: Observer, stop: StopRequests) -> dict[str, Any]:
-        from strata_core.training import launch
+        from strata_core.launch import starting as launch
 
         return launch.resume_run(
             path,

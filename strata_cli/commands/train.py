@@ -11,9 +11,9 @@ from typing import Any
 from strata_cli.commands.training import LaunchOptions, join_step, run_training, show_plan
 from strata_core.errors import PlaceTakenError, UsageError
 from strata_core.files import expand_path
+from strata_core.launch import worker
 from strata_core.observer import Observer
 from strata_core.recipes import load_training_recipe
-from strata_core.training.launcher import worker
 from strata_core.training.stop import StopRequests
 
 _RUNS_FOLDER = Path("runs")
@@ -53,7 +53,7 @@ def train(
         raise PlaceTakenError(f"{run_dir} exists already", hint="choose another --out; nothing is overwritten")
 
     def work(predicted: int | None, observer: Observer, stop: StopRequests) -> dict[str, Any]:
-        from strata_core.training import launch
+        from strata_core.launch import starting as launch
 
         device = launching.device
         if worker.restarts() and run_dir.exists():

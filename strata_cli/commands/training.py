@@ -11,14 +11,14 @@ from strata_cli.commands.training_result import finish
 from strata_cli.display.output import write_json, write_text
 from strata_cli.display.plain import PlainObserver
 from strata_cli.display.progress import shown_progress
+from strata_core.launch import slurm, worker
 from strata_core.memory_fit import MemoryPlan, parse_bytes, require_fit
 from strata_core.observer import Observer
 from strata_core.recipes.tables import TrainingRecipe
-from strata_core.training.launcher import slurm, worker
 from strata_core.training.stop import StopRequests
 
 if TYPE_CHECKING:
-    from strata_core.training.launcher.elastic import LaunchPlan
+    from strata_core.launch.elastic import LaunchPlan
 
 Work = Callable[[int | None, Observer, StopRequests], dict[str, Any]]
 """Trains in this process, given the predicted peak in bytes, and returns the result; imports torch when called."""
@@ -116,7 +116,7 @@ def _result(
     if worker.is_worker():
         return _as_rank(work, predicted, stop, quiet=quiet)
     if recipe is not None and launch_plan.is_needed:
-        from strata_core.training.launcher.elastic import launch, strata_command
+        from strata_core.launch.elastic import launch, strata_command
 
         return launch(strata_command(*arguments), launch_plan, {"predicted_peak_bytes": predicted}, stop)
     with shown_progress(quiet=quiet) as observer:
@@ -124,7 +124,7 @@ def _result(
 
 
 def _launch_plan(options: LaunchOptions) -> LaunchPlan:
-    from strata_core.training.launcher.elastic import LaunchPlan, local_ranks
+    from strata_core.launch.elastic import LaunchPlan, local_ranks
 
     return LaunchPlan(local_ranks(options.nproc), options.nnodes, options.rdzv_endpoint, options.max_restarts)
 
@@ -155,7 +155,7 @@ def _memory_plan(
     changeable: frozenset[str] | None = None,
     dry_run: bool = False,
 ) -> MemoryPlan:
-    from strata_core.training.launch import plan_memory
+    from strata_core.launch.starting import plan_memory
 
     if worker.is_worker():
         world_size, ranks_here = worker.world_size(), worker.local_world_size()

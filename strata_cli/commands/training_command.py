@@ -39,8 +39,8 @@ def _language_recipe(found: Mapping[str, Any]) -> str:
 
 
 def _graph_recipe(corpus: Path, found: Mapping[str, Any]) -> str:
-    from strata_core.corpus.graph_example import Mode
-    from strata_core.corpus.graph_layout import GRAPHS_FOLDER
+    from strata_core.corpus.graphs.example import Mode
+    from strata_core.corpus.graphs.layout import GRAPHS_FOLDER
 
     if found.get("origin") == "triples":
         return "graph/umls"

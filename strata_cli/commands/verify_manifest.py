@@ -21,7 +21,7 @@ from strata_core.manifest.faults import FAULT_KINDS
 from strata_core.manifest.names import show_name
 
 if TYPE_CHECKING:
-    from strata_core.training.replay.proof import Replay
+    from strata_core.replay.proof import Replay
 
 _DIGEST_DIGITS = 64
 _SHOWN_DIGITS = 12

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from strata_core.corpus.structure_layout import HEADER_NAME, Array, array_file
+from strata_core.corpus.treebanks.structure_layout import HEADER_NAME, Array, array_file
 from strata_core.errors import DataError
 from strata_core.files import storage_errors, write_file
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from strata_core.corpus.labels import LABEL_KINDS
+from strata_core.corpus.treebanks.labels import LABEL_KINDS
 from strata_core.errors import DataError
 from strata_core.files import write_file
 from strata_core.manifest.canonical import parse_json

@@ -22,7 +22,7 @@ from strata_core.corpus.format import (
     ShardInfo,
     SplitInfo,
 )
-from strata_core.corpus.structure_reading import StructureReader, read_labels
+from strata_core.corpus.treebanks.structure_reading import StructureReader, read_labels
 from strata_core.errors import DataError
 from strata_core.manifest import Manifest
 
@@ -185,7 +185,7 @@ class Corpus:
         Raises:
             DataError: the tokenizer cannot be read.
         """
-        from strata_core.corpus.tokenizer import read_tokenizer
+        from strata_core.corpus.text.tokenizer import read_tokenizer
 
         tokenizer = read_tokenizer(self.tokenizer_path).tokenizer
         return lambda ids: tokenizer.decode(list(ids), skip_special_tokens=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from strata_core.corpus.graph_example import N_STATUSES, Mode, Status
+from strata_core.corpus.graphs.example import N_STATUSES, Mode, Status
 from strata_core.evaluation.calibration import (
     area_under_risk_coverage,
     brier_score,

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strata_core.corpus.gold_structure import gold_chart_items, gold_predicates
-from strata_core.corpus.labels import Labels
-from strata_core.corpus.structure_reading import SentenceArrays
+from strata_core.corpus.treebanks.gold_structure import gold_chart_items, gold_predicates
+from strata_core.corpus.treebanks.labels import Labels
+from strata_core.corpus.treebanks.structure_reading import SentenceArrays
 from strata_core.evaluation.attachment import AttachmentCounts, count_attachments
 from strata_core.evaluation.roles import MatchCounts, RoleTriple, count_matches, triples_of_cells
 from strata_core.evaluation.structure_decoding import (

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from strata_core.corpus.graph_example import N_STATUSES, Mode
+from strata_core.corpus.graphs.example import N_STATUSES, Mode
 from strata_core.errors import RecipeError
 from strata_core.models.config import ModelConfig
 from strata_core.models.graph_heads import (

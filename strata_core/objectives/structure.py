@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from strata_core.corpus.labels import NO_LABEL
+from strata_core.corpus.treebanks.labels import NO_LABEL
 
 
 def class_loss(scores: Tensor, labels: Tensor, class_weights: Tensor | None = None) -> Tensor:

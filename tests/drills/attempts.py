@@ -14,8 +14,8 @@ import psutil
 import torch._inductor  # noqa: F401  (the first optimizer imports it: once here instead of in every child)
 
 from strata_core.errors import EXIT_PREEMPTED, StrataError
+from strata_core.launch.starting import resume_run, train
 from strata_core.recipes import load_recipe
-from strata_core.training.launch import resume_run, train
 from strata_core.training.stop import StopRequests
 from tests.drills.forking import start_child, start_ranks, ticks, wait_for
 

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from strata_core.launch import starting as launch
 from strata_core.recipes import load_recipe
-from strata_core.training import launch
 from tests.drills.forking import KILLED, differences, in_child
 
 STEPS = 12

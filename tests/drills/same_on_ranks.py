@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from strata_core.launch.starting import resume_run, train
 from strata_core.recipes import load_recipe
-from strata_core.training.launch import resume_run, train
-from strata_core.training.tasks.language_model import LanguageModelTask
+from strata_core.tasks.language_model.task import LanguageModelTask
 from tests.drills.attempts import said_beside
 from tests.drills.forking import KILLED, differences, in_ranks, records_without_timing
 from tests.strata_core.training.conftest import TINY, made_up_documents, write_byte_corpus

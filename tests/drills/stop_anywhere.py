@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from strata_core.tasks.language_model.task import LanguageModelTask
 from strata_core.training.checkpoint import newest_whole, writing
-from strata_core.training.tasks.language_model import LanguageModelTask
 from tests.drills.attempts import train_or_resume
 from tests.drills.forking import differences, in_child, in_ranks, records_without_timing
 

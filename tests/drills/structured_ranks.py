@@ -9,12 +9,12 @@ import json
 import sys
 from pathlib import Path
 
-from strata_core.corpus.preparation import prepare_corpus
-from strata_core.corpus.preparation_settings import PreparationSettings
+from strata_core.corpus.preparing.preparation import prepare_corpus
+from strata_core.corpus.preparing.settings import PreparationSettings
 from strata_core.corpus.reading import open_corpus
-from strata_core.training.launch import train
+from strata_core.launch.starting import train
 from tests.drills.forking import differences, in_ranks, records_without_timing
-from tests.strata_core.training.tasks.structure.treebank_corpus import (
+from tests.strata_core.tasks.sentence_structure.treebank_corpus import (
     ALL_WEIGHTS,
     small_recipe,
     small_task,

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.strata_core.corpus.helpers import SHARED, byte_tokenizer_json, documents_of, folder_bytes, write_jsonl
-from tests.strata_core.corpus.treebank_helpers import MIXED, rows
+from tests.strata_core.corpus.treebanks.helpers import MIXED, rows
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "strata_cli", "prepare-corpus"]

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from strata_core.corpus.graph_corpus import open_graph_corpus
+from strata_core.corpus.graphs.corpus import open_graph_corpus
 from strata_core.manifest import verify
 from tests.e2e.test_prepare_corpus import COMMAND, RESULT_KEYS, check_error, kill_when_written, run
+from tests.strata_core.corpus.graphs.test_clutrr import CHAIN
+from tests.strata_core.corpus.graphs.test_jsonl_preparation import BAD, KIN, changed, write
+from tests.strata_core.corpus.graphs.test_triples import BAD_NAMED, NAMED, OPENKE, folder_of
 from tests.strata_core.corpus.helpers import SHARED, folder_bytes
-from tests.strata_core.corpus.test_clutrr import CHAIN
-from tests.strata_core.corpus.test_graph_jsonl_preparation import BAD, KIN, changed, write
-from tests.strata_core.corpus.test_triples import BAD_NAMED, NAMED, OPENKE, folder_of
 
 SAMPLE = ["--sample", "synthetic-reasoning", "--sample-examples", 60, "--sample-eval-examples", 30]
 

@@ -9,10 +9,10 @@ import pytest
 
 from strata_cli import main
 from strata_cli.display.evaluation_tables import write_evaluation
+from strata_core.launch.starting import train
 from strata_core.recipes import load_recipe
-from strata_core.training.launch import train
+from tests.strata_core.tasks.sentence_structure.treebank_corpus import ALL_WEIGHTS, make_corpus, small_recipe
 from tests.strata_core.training.conftest import TINY
-from tests.strata_core.training.tasks.structure.treebank_corpus import ALL_WEIGHTS, make_corpus, small_recipe
 
 
 @pytest.fixture(scope="module")

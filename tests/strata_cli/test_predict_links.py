@@ -5,7 +5,7 @@ import json
 import pytest
 
 from strata_cli import main
-from tests.strata_core.prediction.link_runs import DENSE, train_on_ring
+from tests.strata_core.tasks.link_prediction.link_runs import DENSE, train_on_ring
 
 
 @pytest.fixture(scope="module")

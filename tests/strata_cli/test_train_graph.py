@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from strata_cli import main
-from strata_core.corpus.graph_preparation import GraphSettings, prepare_graph_sample
+from strata_core.corpus.graphs.preparation import GraphSettings, prepare_graph_sample
 from tests.strata_core.corpus.helpers import write_jsonl
 
 SMALL = GraphSettings(sample_examples=60, sample_eval_examples=15, sample_longest_hops=2)

@@ -6,11 +6,11 @@ import pytest
 
 from strata_cli import main
 from strata_core.recipes import load_recipe
-from strata_core.training.tasks.kinds import make_task, open_data
-from tests.strata_core.corpus.test_clutrr import CHAIN
-from tests.strata_core.corpus.test_graph_jsonl_preparation import KIN, changed, write
-from tests.strata_core.corpus.test_triples import NAMED, folder_of
-from tests.strata_core.training.tasks.structure.treebank_corpus import write_treebank
+from strata_core.tasks.registry import make_task, open_data
+from tests.strata_core.corpus.graphs.test_clutrr import CHAIN
+from tests.strata_core.corpus.graphs.test_jsonl_preparation import KIN, changed, write
+from tests.strata_core.corpus.graphs.test_triples import NAMED, folder_of
+from tests.strata_core.tasks.sentence_structure.treebank_corpus import write_treebank
 
 LABEL = {"mode": "relation", "branches": [{"start": 0}], "end": 2}
 RELATED = [changed(f"r{n}", query=LABEL, target="aunt", answers=[]) for n in range(3)]

@@ -163,7 +163,7 @@ def trained(tmp_path_factory, byte_corpus) -> Path:
     settings = [*TINY, "run.max_steps=4", "checkpoint.every=2", "checkpoint.keep_last=9"]
     recipe = load_recipe(folder / "tiny.toml", "lm", settings)
 
-    from strata_core.training.launch import train
+    from strata_core.launch.starting import train
 
     train(recipe, folder / "run", device="cpu")
     return folder

@@ -23,7 +23,7 @@ from strata_core.corpus.generators import reasoning_vocabulary as vocabulary
 from strata_core.corpus.generators.draw import Draw
 from strata_core.corpus.generators.reasoning_steps import draw_steps, held_out_before
 from strata_core.corpus.generators.reasoning_strands import Form, State, Strand, Way, World, build_strand
-from strata_core.corpus.graph_example import (
+from strata_core.corpus.graphs.example import (
     NUMBER_MODES,
     Branch,
     Edge,
@@ -34,7 +34,7 @@ from strata_core.corpus.graph_example import (
     Query,
     Status,
 )
-from strata_core.corpus.graph_names import GraphNames
+from strata_core.corpus.graphs.names import GraphNames
 from strata_core.errors import UsageError
 
 GENERATOR_VERSION = 1

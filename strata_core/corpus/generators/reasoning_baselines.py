@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strata_core.corpus.graph_batch import GraphBatch
-from strata_core.corpus.graph_example import Mode, Status
-from strata_core.corpus.graph_reading import GraphReader
+from strata_core.corpus.graphs.batch import GraphBatch
+from strata_core.corpus.graphs.example import Mode, Status
+from strata_core.corpus.graphs.reading import GraphReader
 
 _MOST_EXAMPLES = 6_000
 _LARGEST_VALUE = 15

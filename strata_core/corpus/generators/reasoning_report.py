@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from strata_core.corpus.generators.reasoning_baselines import Baselines
-from strata_core.corpus.graph_example import Mode, PathKind, Status
-from strata_core.corpus.graph_layout import NOTHING
-from strata_core.corpus.graph_names import GraphNames
-from strata_core.corpus.graph_reading import GraphReader
+from strata_core.corpus.graphs.example import Mode, PathKind, Status
+from strata_core.corpus.graphs.layout import NOTHING
+from strata_core.corpus.graphs.names import GraphNames
+from strata_core.corpus.graphs.reading import GraphReader
 
 
 def reasoning_report(splits: Mapping[str, GraphReader], names: GraphNames) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from strata_core.corpus.generators import reasoning_vocabulary as vocabulary
 from strata_core.corpus.generators.draw import Draw
-from strata_core.corpus.graph_example import NUMBER_MODES, Edge, Mode
+from strata_core.corpus.graphs.example import NUMBER_MODES, Edge, Mode
 
 MOST_ENTITIES = 3
 """Answers of a query for entities."""

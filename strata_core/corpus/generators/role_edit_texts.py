@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from strata_core.corpus.generators.role_edits import role_edit_example
 from strata_core.corpus.generators.tree_building import Node, Phrase, below
 from strata_core.corpus.generators.treebank import GENERATOR_VERSION, synthetic_sentence
-from strata_core.corpus.role_edit import Probe
-from strata_core.corpus.sentence import Sentence
+from strata_core.corpus.treebanks.role_edit import Probe
+from strata_core.corpus.treebanks.sentence import Sentence
 from strata_core.randomness import derive_seed
 
 

@@ -15,7 +15,7 @@ from strata_core.corpus.generators import lexicon
 from strata_core.corpus.generators.draw import Draw
 from strata_core.corpus.generators.tree_building import Frame, Node, Phrase, below, build_sentence
 from strata_core.corpus.generators.treebank import GENERATOR_VERSION
-from strata_core.corpus.role_edit import Probe, RoleEdit
+from strata_core.corpus.treebanks.role_edit import Probe, RoleEdit
 
 BALANCED_BLOCK = 32
 

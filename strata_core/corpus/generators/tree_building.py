@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from strata_core.corpus.labels import ROOT_RELATION
-from strata_core.corpus.sentence import Argument, MultiwordToken, Predicate, Sentence
+from strata_core.corpus.treebanks.labels import ROOT_RELATION
+from strata_core.corpus.treebanks.sentence import Argument, MultiwordToken, Predicate, Sentence
 
 
 @dataclass(slots=True, eq=False)

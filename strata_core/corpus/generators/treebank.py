@@ -10,7 +10,7 @@ from __future__ import annotations
 from strata_core.corpus.generators import lexicon
 from strata_core.corpus.generators.draw import Draw
 from strata_core.corpus.generators.tree_building import Frame, Node, Phrase, below, build_sentence
-from strata_core.corpus.sentence import Sentence
+from strata_core.corpus.treebanks.sentence import Sentence
 
 GENERATOR_VERSION = 1
 """Goes up whenever the same (seed, index) would give another example."""

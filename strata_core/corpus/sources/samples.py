@@ -107,9 +107,9 @@ def write_treebank_sample(sample: TreebankSample, folder: Path) -> InputFile:
     Raises:
         StorageError: the file system refused.
     """
-    from strata_core.corpus.conllu_writing import write_conllu
     from strata_core.corpus.generators.role_edit_texts import role_edit_text
     from strata_core.corpus.generators.treebank import synthetic_sentence
+    from strata_core.corpus.treebanks.conllu_writing import write_conllu
 
     make_sentence = synthetic_sentence if sample.name == SYNTHETIC_TREEBANK else role_edit_text
     path = folder / f"{sample.name}.conllup"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strata_core.corpus.format import SourceInfo
-from strata_core.corpus.sentence import Sentence, detokenise
 from strata_core.corpus.sources.files import InputFile
 from strata_core.corpus.sources.records import Document
 from strata_core.corpus.splits import named_split
+from strata_core.corpus.treebanks.sentence import Sentence, detokenise
 from strata_core.errors import DataError
 from strata_core.files import storage_errors
 

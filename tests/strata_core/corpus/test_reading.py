@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strata_core.corpus.preparation import PreparationSettings, prepare_corpus
+from strata_core.corpus.preparing.preparation import PreparationSettings, prepare_corpus
 from strata_core.corpus.reading import Corpus, open_corpus
 from strata_core.errors import DataError, UsageError
 from strata_core.manifest import Manifest

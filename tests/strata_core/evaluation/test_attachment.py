@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from strata_core.corpus.conllu_writing import write_conllu
 from strata_core.corpus.generators.treebank import synthetic_sentence
+from strata_core.corpus.treebanks.conllu_writing import write_conllu
 from strata_core.evaluation.attachment import AttachmentCounts, count_attachments
 from strata_core.evaluation.trees import decode_tree
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import torch
 
-from strata_core.corpus.dependency_tree import tree_faults
+from strata_core.corpus.treebanks.dependency_tree import tree_faults
 from strata_core.evaluation.structure_decoding import decode_classes, decode_predicates, decode_roles, decode_trees
 from strata_core.models import initialise
 from strata_core.models.structure_heads import StructureHeads

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from strata_core.corpus.labels import Labels
-from strata_core.corpus.structure_reading import SentenceArrays
+from strata_core.corpus.treebanks.labels import Labels
+from strata_core.corpus.treebanks.structure_reading import SentenceArrays
 from strata_core.evaluation.structure_decoding import DecodedTree
 from strata_core.evaluation.structure_scores import PredictedStructure, StructureCounts, count_structure
 

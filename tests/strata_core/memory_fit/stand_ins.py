@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from strata_core.recipes.deriving import fill_derived
 from strata_core.recipes.lm import LMRecipe
+from strata_core.tasks.language_model.task import LanguageModelTask
 from strata_core.training.task import Batch, EvaluationContext, StepPlan
-from strata_core.training.tasks.language_model import LanguageModelTask
 
 VOCAB_SIZE = 301
 

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from strata_core.corpus.generators.reasoning import SPLITS, ReasoningSettings
-from strata_core.corpus.graph_corpus import GraphCorpus, open_graph_corpus
-from strata_core.corpus.graph_preparation import prepare_reasoning_corpus
+from strata_core.corpus.graphs.corpus import GraphCorpus, open_graph_corpus
+from strata_core.corpus.graphs.preparation import prepare_reasoning_corpus
 from strata_core.corpus.reading import Corpus
 from strata_core.errors import RecipeError
 from strata_core.memory_fit import MemoryPlan
 from strata_core.memory_fit.prediction import predict_memory
 from strata_core.recipes import load_recipe
 from strata_core.recipes.tables import TrainingRecipe
-from strata_core.training.tasks.kinds import make_task
+from strata_core.tasks.registry import make_task
 from tests.strata_core.memory_fit.stand_ins import language_model_task, recipe
-from tests.strata_core.training.tasks.knowledge_graph.test_task import ring_triples, write_corpus
-from tests.strata_core.training.tasks.structure.treebank_corpus import make_corpus, small_recipe
+from tests.strata_core.tasks.link_prediction.test_task import ring_triples, write_corpus
+from tests.strata_core.tasks.sentence_structure.treebank_corpus import make_corpus, small_recipe
 
 PLENTY_BYTES = 2**50
 

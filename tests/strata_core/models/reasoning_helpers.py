@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from strata_core.corpus.graph_example import Branch, GraphExample, GraphPath, Mode, PathKind, Query, Status
-from strata_core.corpus.graph_names import GraphNames
-from strata_core.corpus.graph_reading import GraphReader
-from strata_core.corpus.graph_writing import write_examples
+from strata_core.corpus.graphs.example import Branch, GraphExample, GraphPath, Mode, PathKind, Query, Status
+from strata_core.corpus.graphs.names import GraphNames
+from strata_core.corpus.graphs.reading import GraphReader
+from strata_core.corpus.graphs.writing import write_examples
 from strata_core.models import initialise
 from strata_core.models.graph_reasoner import GraphReasoner, ReasonerConfig
 from strata_core.models.reasoning_batch import ReasoningBatch
-from strata_core.training.tasks.reasoning.batches import Drawn, reasoning_arrays
+from strata_core.tasks.graph_queries.batches import Drawn, reasoning_arrays
 
 NAMES = GraphNames(relations=("a", "b", "c", "d"), node_types=("x", "y"))
 

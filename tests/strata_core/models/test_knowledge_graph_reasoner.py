@@ -14,7 +14,7 @@ from strata_core.models.knowledge_graph_reasoner import (
     Reached,
     WholeGraph,
 )
-from strata_core.training.tasks.knowledge_graph.batches import Frontier, KnowledgeGraph
+from strata_core.tasks.link_prediction.batches import Frontier, KnowledgeGraph
 
 N_ENTITIES, N_RELATIONS = 9, 3
 TRIPLES = np.array(

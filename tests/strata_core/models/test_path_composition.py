@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from strata_core.errors import DataError
 from strata_core.models import initialise, model_from_config
 from strata_core.models.path_composition import CELLS, CompositionConfig, PathComposition
-from strata_core.training.tasks.kinship.bracketing import lay_out_trees
+from strata_core.tasks.relation_prediction.bracketing import lay_out_trees
 
 
 def model_of(cell: str) -> PathComposition:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from strata_core.corpus.labels import NO_LABEL
+from strata_core.corpus.treebanks.labels import NO_LABEL
 from strata_core.objectives import graph_answers, graph_paths
 from strata_core.objectives.structure import class_loss
 

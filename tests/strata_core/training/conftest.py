@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from strata_core.corpus.format import CorpusInfo, SourceInfo, TokenizerInfo
-from strata_core.corpus.shards import ShardWriter
+from strata_core.corpus.text.shards import ShardWriter
 from strata_core.manifest import Manifest, hash_files
 from strata_core.recipes import load_recipe
 from strata_core.training.stop import SIGNALS

@@ -9,12 +9,12 @@ from safetensors.numpy import load_file
 from torch import nn
 
 from strata_core.errors import DataError
+from strata_core.inference.evaluation import evaluate_trained
+from strata_core.launch import starting as launch
 from strata_core.recipes import load_recipe
-from strata_core.training import launch
+from strata_core.tasks.registry import make_task, open_data
 from strata_core.training.averaging import WeightAverage
 from strata_core.training.checkpoint import model_tensors
-from strata_core.training.tasks.kinds import make_task, open_data
-from strata_core.training.trained.evaluation import evaluate_trained
 from tests.drills.test_kill_and_resume import tiny_recipe_toml
 
 

@@ -15,15 +15,16 @@ import torch
 
 from strata_core.corpus.reading import open_corpus
 from strata_core.errors import DataError, DivergedError, PlaceTakenError, RecipeError, UsageError
+from strata_core.launch import session
+from strata_core.launch import starting as launch
+from strata_core.launch.starting import resume_run, train
 from strata_core.manifest import Manifest, verify
-from strata_core.training import launch, session
+from strata_core.tasks.language_model import task as language_model
 from strata_core.training.checkpoint import load_checkpoint
 from strata_core.training.engine import Engine
-from strata_core.training.launch import resume_run, train
 from strata_core.training.run.folder import RunFolder
 from strata_core.training.step import TrainingStep
 from strata_core.training.stop import StopRequests
-from strata_core.training.tasks import language_model
 from tests.drills.forking import differences, records_without_timing
 from tests.strata_core.training.conftest import made_up_documents, write_byte_corpus
 

@@ -16,8 +16,8 @@ from strata_core.corpus.generators.reasoning import (
     reasoning_example,
     reasoning_examples,
 )
-from strata_core.corpus.graph_example import NUMBER_MODES, Mode, PathKind, Status, example_faults
-from tests.strata_core.corpus.graph_helpers import matching_walks
+from strata_core.corpus.graphs.example import NUMBER_MODES, Mode, PathKind, Status, example_faults
+from tests.strata_core.corpus.graphs.helpers import matching_walks
 
 SETTINGS = ReasoningSettings(seed=11)
 RELATION = {name: number for number, name in enumerate(NAMES.relations)}

@@ -8,10 +8,10 @@ import pytest
 from strata_core.corpus.generators.reasoning import NAMES, SPLITS, ReasoningSettings, reasoning_examples
 from strata_core.corpus.generators.reasoning_baselines import Baselines, CountingClassifier
 from strata_core.corpus.generators.reasoning_report import balance, reasoning_report
-from strata_core.corpus.graph_example import Branch, GraphExample, Mode, Query, Status
-from strata_core.corpus.graph_names import GraphNames
-from strata_core.corpus.graph_reading import GraphReader
-from strata_core.corpus.graph_writing import write_examples
+from strata_core.corpus.graphs.example import Branch, GraphExample, Mode, Query, Status
+from strata_core.corpus.graphs.names import GraphNames
+from strata_core.corpus.graphs.reading import GraphReader
+from strata_core.corpus.graphs.writing import write_examples
 
 
 def test_a_counting_classifier_has_the_probabilities_of_a_count_by_hand() -> None:

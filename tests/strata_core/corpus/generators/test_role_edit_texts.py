@@ -1,10 +1,10 @@
 """Answered probes as sentences: trees, the right answer, and no roles but the context's."""
 
-from strata_core.corpus.dependency_tree import tree_faults
 from strata_core.corpus.generators.role_edit_texts import answered, other_voice, role_edit_text
 from strata_core.corpus.generators.role_edits import BALANCED_BLOCK, role_edit_example
 from strata_core.corpus.generators.treebank import synthetic_sentence
-from strata_core.corpus.sentence import detokenise
+from strata_core.corpus.treebanks.dependency_tree import tree_faults
+from strata_core.corpus.treebanks.sentence import detokenise
 
 
 def test_answered_probes_read_as_context_questions_and_right_answers():

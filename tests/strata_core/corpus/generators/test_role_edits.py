@@ -6,10 +6,10 @@ from collections import defaultdict
 
 import pytest
 
-from strata_core.corpus.dependency_tree import tree_faults
 from strata_core.corpus.generators.lexicon import EVENTS
 from strata_core.corpus.generators.role_edits import BALANCED_BLOCK, role_edit_example
-from strata_core.corpus.role_swap import swap_core_roles
+from strata_core.corpus.treebanks.dependency_tree import tree_faults
+from strata_core.corpus.treebanks.role_swap import swap_core_roles
 
 
 @pytest.fixture(scope="module")

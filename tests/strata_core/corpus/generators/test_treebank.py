@@ -7,12 +7,12 @@ from collections import defaultdict
 
 import pytest
 
-from strata_core.corpus.conllu_writing import write_conllu
-from strata_core.corpus.dependency_tree import crossing_words, tree_faults
 from strata_core.corpus.generators import lexicon
 from strata_core.corpus.generators.treebank import GENERATOR_VERSION, synthetic_sentence
-from strata_core.corpus.sentence import detokenise
-from tests.strata_core.corpus.treebank_helpers import read_text
+from strata_core.corpus.treebanks.conllu_writing import write_conllu
+from strata_core.corpus.treebanks.dependency_tree import crossing_words, tree_faults
+from strata_core.corpus.treebanks.sentence import detokenise
+from tests.strata_core.corpus.treebanks.helpers import read_text
 
 
 @pytest.fixture(scope="module")

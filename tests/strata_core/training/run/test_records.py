@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from strata_core.errors import StorageError
-from strata_core.training.replay.sessions import sessions_between
+from strata_core.replay.sessions import sessions_between
 from strata_core.training.run.folder import RunFolder
 from strata_core.training.run.records import RecordLog
 
@@ -79,7 +79,7 @@ def test_a_full_disk_is_told_and_what_it_cut_short_is_dropped_by_the_next_record
 
 
 def test_the_sessions_of_a_run_are_found_behind_a_torn_event(tiny_recipe, tmp_path):
-    from strata_core.training.launch import resume_run, train
+    from strata_core.launch.starting import resume_run, train
 
     train(tiny_recipe("model.n_layers=1", "run.max_steps=3"), tmp_path / "run", device="cpu")
     with open(tmp_path / "run" / "events.jsonl", "a") as file:

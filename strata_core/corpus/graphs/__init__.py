@@ -1,0 +1,1 @@
+"""Graphs with questions: the formats they come in, and how a corpus holds them."""

@@ -1,0 +1,1 @@
+"""Text as tokens: tokenizers, encoding on several processes, shards."""

@@ -1,0 +1,1 @@
+"""Annotated sentences: the formats treebanks come in, and how a corpus holds them."""

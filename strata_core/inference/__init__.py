@@ -1,0 +1,1 @@
+"""Trained models at work: evaluated on a split, asked about a file."""

@@ -1,0 +1,1 @@
+"""Runs started and resumed, in one process or on many ranks."""

@@ -1,0 +1,92 @@
+"""Weights for a new run from an earlier checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from strata_core.errors import RecipeError, UsageError
+from strata_core.manifest import Parent
+from strata_core.observer import SILENT, Observer
+from strata_core.training.checkpoint import (
+    copy_tensors,
+    load_checkpoint,
+    model_tensors,
+    newest_whole,
+    read_tensors,
+)
+
+_PARTS = ("words.", "heads.", "predicate_memory.", "graph_object_memory.")
+"""What one model of text can have as a whole that another has not."""
+
+_NUMBERED = ("labels", "relations", "node_types", "targets")
+"""Keys of a config whose names, in their order, are what the model's numbers stand for."""
+
+
+def load_weights(
+    model: nn.Module, source: Path, *, config: Mapping[str, Any] | None = None, observer: Observer = SILENT
+) -> list[Parent]:
+    """Fills the model with the weights of a strata checkpoint, of a run's newest one, or of a safetensors file.
+
+    A part of a structured language model (word states, heads, either memory) that one of the two has not is left as it
+    is, or left aside: so a pure language model, or one without a graph-object memory, can be gone on from.
+
+    Args:
+        model: to fill.
+        source: where the weights are.
+        config: of the task; names that both it and the checkpoint's have must be the same, in the same order. None to
+            leave them unchecked.
+        observer: told which parts were not taken over.
+
+    Returns:
+        The checkpoint as a parent for the run's manifest; nothing for a plain file.
+
+    Raises:
+        UsageError: there is no such path.
+        RecipeError: the checkpoint was trained for other labels, relations, node types or targets.
+        DataError: it is damaged, or its tensors are not the model's; the model keeps its own.
+    """
+    if not source.exists():
+        raise UsageError(f"run.warm_start: {source}: no such file or directory")
+    weights: dict[str, Tensor]
+    parents = []
+    if source.is_dir():
+        folder = newest_whole(source / "checkpoints")[0] if (source / "checkpoints").is_dir() else source
+        checkpoint = load_checkpoint(folder, with_optimizer=False)
+        weights = checkpoint.model
+        if config is not None:
+            _check_names(source, config, checkpoint.config)
+        parents.append(Parent("checkpoint", checkpoint.digest, str(folder)))
+    else:
+        weights = read_tensors(source)
+    wanted = model_tensors(model)
+    for part in _PARTS:
+        here, there = (any(name.startswith(part) for name in tensors) for tensors in (wanted, weights))
+        if here != there:
+            weights, wanted = _without(weights, part), _without(wanted, part)
+            told = "is not in it and begins afresh" if here else "is left aside: this model has none"
+            observer.notice(f"run.warm_start {source}: {part[:-1]} {told}")
+    copy_tensors(weights, wanted, source=str(source))
+    return parents
+
+
+def _without(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
+    return {name: tensor for name, tensor in tensors.items() if not name.startswith(part)}
+
+
+def _check_names(source: Path, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    from strata_core.training.trained import config_differences
+
+    both = [key for key in _NUMBERED if key in ours and key in theirs]
+    differences = config_differences({key: ours[key] for key in both}, {key: theirs[key] for key in both})
+    if differences:
+        different = [key for key in both if any(line.startswith((f"{key}:", f"{key}.")) for line in differences)]
+        raise RecipeError(
+            f"run.warm_start {source}: it was trained for other {' and '.join(different).replace('_', ' ')} than the "
+            "corpus has",
+            problems=tuple(differences),
+            hint="prepare the two corpora as one, or start without run.warm_start",
+        )

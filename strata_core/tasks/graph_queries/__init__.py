@@ -1,0 +1,1 @@
+"""What is the answer to a query over a small graph of its own?"""

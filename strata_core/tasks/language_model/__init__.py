@@ -1,0 +1,1 @@
+"""What comes next in a text?"""

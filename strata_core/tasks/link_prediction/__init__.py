@@ -1,0 +1,1 @@
+"""Which links does one large graph lack?"""

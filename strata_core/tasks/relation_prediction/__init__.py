@@ -1,0 +1,1 @@
+"""Which relation holds between two nodes of a graph?"""

@@ -1,0 +1,1 @@
+"""Which trees, parts of speech, predicates and roles has a sentence?"""

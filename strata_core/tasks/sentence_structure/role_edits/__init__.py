@@ -1,0 +1,1 @@
+"""Does the continuation change as an edit of the roles says?"""

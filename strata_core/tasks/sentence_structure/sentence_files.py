@@ -1,0 +1,105 @@
+"""The sentences of a file that a model is to annotate."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from strata_core.corpus.findings import Finding, Severity
+from strata_core.corpus.sources.files import STANDARD_INPUT, InputFile, find_files, uncompressed_name
+from strata_core.corpus.sources.streams import open_stream
+from strata_core.corpus.treebanks.conllu import read_conllu
+from strata_core.corpus.treebanks.sentence import Sentence
+from strata_core.errors import DataError, UsageError, first_problems
+from strata_core.tasks.sentence_structure.plain_text import sentences_in_text
+
+FORMATS = ("text", "tokens", "conllu")
+"""A sentence a line, words to be cut by rule or separated by spaces; CoNLL-U, whose words are kept."""
+
+_SUFFIXES = {".txt": "text", ".text": "text", ".tok": "tokens", ".conllu": "conllu", ".conllup": "conllu"}
+
+
+def read_sentences(file: str, *, format: str = "auto") -> list[Sentence]:
+    """All sentences of a file, or of standard input ("-"), which may be compressed (.gz, .zst).
+
+    Of CoNLL-U the words, multiword tokens and sent_ids are kept; annotation and empty nodes are left out.
+
+    Args:
+        file: its path.
+        format: one of FORMATS, or "auto" to go by its name.
+
+    Raises:
+        UsageError: there is no such file, or its name does not tell what it holds.
+        DataError: it cannot be read, has no sentence, or sentences in it are malformed; all of them are listed.
+    """
+    check_input(file)
+    chosen = _format_of(file) if format == "auto" else format
+    found = find_input(file, chosen)
+    findings: list[Finding] = []
+    with open_stream(found) as stream:
+        if chosen == "conllu":
+            annotated = read_conllu(stream.content, file=found.shown, report=findings.append)
+            sentences = [_words_alone(sentence) for sentence in annotated]
+        else:
+            split_words = chosen == "text"
+            sentences = list(sentences_in_text(stream.content, file=found.shown, split_words=split_words))
+    _refuse_faults(findings)
+    if not sentences:
+        raise DataError(f"{found.shown}: there is no sentence in it")
+    return sentences
+
+
+def check_input(file: str) -> None:
+    """Refuses what is neither a file nor standard input ("-").
+
+    Raises:
+        UsageError: there is nothing there, or a folder.
+    """
+    if file == STANDARD_INPUT:
+        return
+    if not os.path.exists(file):
+        raise UsageError(f"{file}: there is no such file", hint="check the path; - is standard input")
+    if os.path.isdir(file):
+        raise UsageError(f"{file}: a folder, not a file", hint="name one file")
+
+
+def find_input(file: str, format: str) -> InputFile:
+    """One file, or standard input, to open with `open_stream`.
+
+    Raises:
+        UsageError: there is no such file.
+    """
+    check_input(file)
+    found = find_files([file], format=format)[0][0]
+    return replace(found, path=Path("/dev/stdin")) if found.is_standard_input else found
+
+
+def format_of_sentences(file: str) -> str | None:
+    """How sentences lie in a file (one of FORMATS) by its name; None where the name does not tell."""
+    return _SUFFIXES.get(Path(uncompressed_name(file)).suffix)
+
+
+def _format_of(file: str) -> str:
+    if file == STANDARD_INPUT:
+        return "text"
+    named = format_of_sentences(file)
+    if named is None:
+        raise UsageError(
+            f"{file}: its name does not tell what it holds ({', '.join(_SUFFIXES)} would, with .gz or .zst behind)",
+            hint=f"say --format {', '.join(FORMATS)}, whichever it is",
+        )
+    return named
+
+
+def _words_alone(sentence: Sentence) -> Sentence:
+    nothing = (None,) * len(sentence.forms)
+    return replace(sentence, upos=nothing, heads=nothing, relations=nothing, empty_nodes=(), predicates=None)
+
+
+def _refuse_faults(findings: list[Finding]) -> None:
+    faults = [str(finding) for finding in findings if finding.severity is Severity.FAULT]
+    if not faults:
+        return
+    count = "1 fault" if len(faults) == 1 else f"{len(faults):,} faults"
+    raise DataError(f"{count} in the sentences to annotate", problems=first_problems(faults), hint="correct them")

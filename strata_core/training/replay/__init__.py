@@ -1,1 +1,0 @@
-"""Proof by replay: a stretch of a run trained again, and held against what the run claims."""

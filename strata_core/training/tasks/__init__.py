@@ -1,1 +1,0 @@
-"""What a kind of model supplies to the engine."""

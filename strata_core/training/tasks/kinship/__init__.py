@@ -1,1 +1,0 @@
-"""The label that relates two nodes, from the paths between them."""

@@ -1,1 +1,0 @@
-"""Queries over one large graph."""

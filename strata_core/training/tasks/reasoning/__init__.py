@@ -1,1 +1,0 @@
-"""Queries over many small graphs."""

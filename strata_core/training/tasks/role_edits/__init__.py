@@ -1,1 +1,0 @@
-"""Role edits: examples, their losses, and what is measured of them."""

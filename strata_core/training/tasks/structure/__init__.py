@@ -1,1 +1,0 @@
-"""The language model that is supervised by linguistic structure."""
