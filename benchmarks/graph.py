@@ -29,8 +29,9 @@ from torch import Tensor, nn
 
 from strata_core.models.relational_passing import Graphs, RelationalPassing
 from strata_core.recipes import load_recipe
-from strata_core.tasks.graph_queries.task import GraphReasoningTask, MicroBatch
-from strata_core.tasks.registry import make_task, open_data
+from strata_core.tasks.data import open_data
+from strata_core.tasks.graph_queries.task import GraphQueryTask, MicroBatch
+from strata_core.tasks.registry import make_task
 from strata_core.training.optimizer import build_optimizer, set_rate, trainable_parameters
 from strata_core.training.task import Batch
 
@@ -48,7 +49,7 @@ def main() -> None:
     settings += ["objective.pair_margin=0", f"model.d_model={WIDTH}", "optimizer.warmup_ratio=0.05"]
     recipe = load_recipe("graph/synthetic", "graph", settings)
     task = make_task(recipe, open_data(recipe))
-    assert isinstance(task, GraphReasoningTask)
+    assert isinstance(task, GraphQueryTask)
     bench = Bench(task, arguments.batches, recipe.batch.batch_size, recipe.optimizer)
     seconds: dict[str, list[float]] = {name: [] for name in bench.rows}
     for _ in range(arguments.rounds + 1):
@@ -63,7 +64,7 @@ def main() -> None:
 class Bench:
     """The rows, over the same batches."""
 
-    def __init__(self, task: GraphReasoningTask, n_batches: int, batch_size: int, optimizer: Any) -> None:
+    def __init__(self, task: GraphQueryTask, n_batches: int, batch_size: int, optimizer: Any) -> None:
         torch.manual_seed(0)
         self._task = task
         self._model = task.build_model()

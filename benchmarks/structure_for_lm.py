@@ -28,7 +28,8 @@ from strata_core.corpus.generators.agreement import agreement_pair
 from strata_core.launch.starting import train
 from strata_core.objectives.next_token import next_token_nats
 from strata_core.recipes import load_recipe
-from strata_core.tasks.registry import make_task, open_data
+from strata_core.tasks.data import open_data
+from strata_core.tasks.registry import make_task
 from strata_core.training.trained import find_trained
 
 MODEL = (

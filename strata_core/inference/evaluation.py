@@ -11,10 +11,10 @@ import torch
 
 from strata_core.errors import UsageError
 from strata_core.inference.rebuilt_recipe import rebuilt_recipe
-from strata_core.inference.trained_task import check_same_corpus, make_trained_task
+from strata_core.inference.trained_task import make_trained_task
 from strata_core.observer import SILENT, Observer
 from strata_core.recipes.tables import TrainingRecipe
-from strata_core.tasks.registry import open_data
+from strata_core.tasks.data import check_same_corpus, open_data
 from strata_core.training.distributed import ALONE, choose_device
 from strata_core.training.precision import choose_precision
 from strata_core.training.task import EvaluationContext

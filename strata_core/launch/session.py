@@ -19,7 +19,8 @@ from strata_core.manifest import Parent
 from strata_core.observer import Observer
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.recipes.writing import recipe_digest
-from strata_core.tasks.registry import make_task, open_data
+from strata_core.tasks.data import open_data
+from strata_core.tasks.registry import make_task
 from strata_core.training.allocator import keep_freed_memory
 from strata_core.training.checkpoint import (
     CheckpointStore,

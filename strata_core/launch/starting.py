@@ -15,7 +15,8 @@ from strata_core.memory_fit.prediction import predict_memory
 from strata_core.observer import SILENT, Observer
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.recipes.writing import dump_recipe
-from strata_core.tasks.registry import make_task, open_data
+from strata_core.tasks.data import open_data
+from strata_core.tasks.registry import make_task
 from strata_core.training.checkpoint import LoadedCheckpoint, load_checkpoint, newest_whole
 from strata_core.training.checkpoint.folders import named_checkpoint
 from strata_core.training.distributed import choose_device

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from strata_core.errors import RecipeError, UsageError
 from strata_core.manifest import Parent
 from strata_core.observer import SILENT, Observer
+from strata_core.tasks.registry import task_kinds
 from strata_core.training.checkpoint import (
     copy_tensors,
     load_checkpoint,
@@ -18,12 +19,7 @@ from strata_core.training.checkpoint import (
     newest_whole,
     read_tensors,
 )
-
-_PARTS = ("words.", "heads.", "predicate_memory.", "graph_object_memory.")
-"""What one model of text can have as a whole that another has not."""
-
-_NUMBERED = ("labels", "relations", "node_types", "targets")
-"""Keys of a config whose names, in their order, are what the model's numbers stand for."""
+from strata_core.training.trained import config_differences
 
 
 def load_weights(
@@ -31,8 +27,8 @@ def load_weights(
 ) -> list[Parent]:
     """Fills the model with the weights of a strata checkpoint, of a run's newest one, or of a safetensors file.
 
-    A part of a structured language model (word states, heads, either memory) that one of the two has not is left as it
-    is, or left aside: so a pure language model, or one without a graph-object memory, can be gone on from.
+    An optional part of a model (`TaskKind.optional_parts`: word states, heads, a memory) that one of the two lacks is
+    left as it is, or left aside: so a pure language model, or one without a memory, can be gone on from.
 
     Args:
         model: to fill.
@@ -63,7 +59,7 @@ def load_weights(
     else:
         weights = read_tensors(source)
     wanted = model_tensors(model)
-    for part in _PARTS:
+    for part in dict.fromkeys(part for kind in task_kinds() for part in kind.optional_parts):
         here, there = (any(name.startswith(part) for name in tensors) for tensors in (wanted, weights))
         if here != there:
             weights, wanted = _without(weights, part), _without(wanted, part)
@@ -78,9 +74,8 @@ def _without(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
 
 
 def _check_names(source: Path, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    from strata_core.training.trained import config_differences
-
-    both = [key for key in _NUMBERED if key in ours and key in theirs]
+    numbered = dict.fromkeys(key for kind in task_kinds() for key in kind.numbered)
+    both = [key for key in numbered if key in ours and key in theirs]
     differences = config_differences({key: ours[key] for key in both}, {key: theirs[key] for key in both})
     if differences:
         different = [key for key in both if any(line.startswith((f"{key}:", f"{key}.")) for line in differences)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from strata_core.corpus.graphs.example import GraphExample, Mode
 from strata_core.corpus.graphs.jsonl import GraphFault, read_graph_lines, refuse_faults
@@ -14,8 +15,9 @@ from strata_core.corpus.graphs.names import GraphNames
 from strata_core.corpus.graphs.reading import GraphReader
 from strata_core.corpus.graphs.writing import write_examples
 from strata_core.corpus.sources.streams import open_stream
-from strata_core.errors import DataError
-from strata_core.tasks.sentence_structure.sentence_files import find_input
+from strata_core.errors import DataError, UsageError
+from strata_core.tasks.input_file import find_input, format_in_name
+from strata_core.tasks.kind import Question
 
 Query = TypeVar("Query")
 
@@ -26,6 +28,43 @@ _LIKE = (
     'a line is a query with its graph: {"id": "q1", "num_nodes": 2, "edges": [[0, "RELATION", 1]], '
     '"query": {"branches": [{"start": 0, "steps": ["RELATION"]}]}}'
 )
+
+
+class Answering(Protocol[Query]):
+    """What answers queries: the records of the queries that it is given, in order."""
+
+    names: GraphNames
+
+    def answer(self, examples: list[Query], progress: Callable[[int, int], None]) -> Iterator[dict[str, Any]]: ...
+
+
+def answered(predictor: Answering[Query], read: Callable[[str, GraphNames], list[Query]], question: Question) -> bytes:
+    """The records that answer the queries of a file, as JSON Lines.
+
+    Raises:
+        UsageError, DataError: as `read`, and as `predictor` answers.
+    """
+    queries = read(question.file, predictor.names)
+    observer = question.observer
+    observer.stage_started("answering", len(queries), "queries")
+    records = list(predictor.answer(queries, lambda done, total: observer.stage_advanced(done)))
+    observer.stage_finished()
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def refuse_sentences(question: Question) -> None:
+    """Refuses sentences, by the format that is asked for or by the file's name.
+
+    Raises:
+        UsageError: they are what is given.
+    """
+    is_named = question.format == "auto"
+    found = (format_in_name(question.file) or "jsonl") if is_named else question.format
+    if found != "jsonl":
+        raise UsageError(
+            f"{question.file if is_named else f'--format {question.format}'}: this model answers queries in JSON Lines",
+            hint="name a file of queries (.jsonl); --format jsonl where its name does not tell",
+        )
 
 
 def read_queries(file: str, names: GraphNames, *, check: Callable[[GraphExample], Sequence[str]]) -> list[GraphExample]:

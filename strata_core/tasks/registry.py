@@ -1,86 +1,69 @@
-"""The kinds of training: which data each opens, and which task it makes of a recipe and its data."""
+"""The kinds of task there are, and which of them serves a recipe, a corpus or a checkpoint.
+
+Loads no torch until a task or a model is made.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
-from strata_core.errors import RecipeError
-from strata_core.observer import SILENT, Observer
-from strata_core.recipes.tables import TrainingRecipe
-from strata_core.training.task import Task
+from strata_core.errors import DataError, RecipeError
+from strata_core.tasks.kind import TaskKind
 
 if TYPE_CHECKING:
-    from strata_core.corpus.graphs.corpus import GraphCorpus
-    from strata_core.corpus.reading import Corpus
-    from strata_core.recipes.graph import GraphRecipe
-    from strata_core.recipes.lm import LMRecipe
+    from torch import nn
+
+    from strata_core.recipes.tables import TrainingRecipe
+    from strata_core.training.task import Task
+
+KINDS = [
+    "strata_core.tasks.sentence_structure.kind",
+    "strata_core.tasks.language_model.kind",
+    "strata_core.tasks.link_prediction.kind",
+    "strata_core.tasks.relation_prediction.kind",
+    "strata_core.tasks.graph_queries.kind",
+]
+"""Modules, each with a `KIND`. Of those that suit a recipe and its corpus the first is taken: special ones first."""
 
 
-class Data(Protocol):
-    """An open corpus of whatever kind."""
-
-    @property
-    def path(self) -> Path:
-        """The directory."""
-
-    @property
-    def digest(self) -> str:
-        """Of its manifest, 64 hexadecimal digits."""
-
-    @property
-    def tokenizer_path(self) -> Path | None:
-        """The tokenizer of its text; None where it holds no text."""
+def task_kinds() -> Iterator[TaskKind]:
+    """All kinds, in the order of KINDS."""
+    for module in KINDS:
+        yield import_module(module).KIND
 
 
-def open_data(recipe: TrainingRecipe, observer: Observer = SILENT) -> Data:
-    """The corpus that a recipe names; a sample is prepared on first use.
+def kind_named(name: object, *, source: str = "config.json") -> TaskKind:
+    """The kind that a config.json names.
+
+    Args:
+        name: its `kind`, whatever it is.
+        source: where it stands, for the error.
 
     Raises:
-        RecipeError: it names none.
-        UsageError, DataError: the corpus is not there, or cannot be read as what the recipe needs.
+        DataError: this version has no such kind.
     """
-    if recipe.corpus.path is None and recipe.corpus.sample is None:
-        raise RecipeError("the recipe names no corpus", hint="--set corpus.path=DIR or --set corpus.sample=NAME")
-    if recipe.kind == "graph":
-        return _open_graphs(cast("GraphRecipe", recipe), observer)
-    return _open_text(cast("LMRecipe", recipe), observer)
-
-
-def _open_text(recipe: LMRecipe, observer: Observer) -> Corpus:
-    from strata_core.corpus.preparing.samples import sample_corpus
-    from strata_core.corpus.reading import open_corpus
-
-    table = recipe.corpus
-    if table.path is not None:
-        return open_corpus(table.path)
-    assert table.sample is not None
-    return open_corpus(sample_corpus(table.sample, vocab_size=table.sample_vocab_size, observer=observer))
-
-
-def _open_graphs(recipe: GraphRecipe, observer: Observer) -> GraphCorpus:
-    from strata_core.corpus.graphs.corpus import open_graph_corpus
-    from strata_core.corpus.graphs.preparation import GraphSettings
-    from strata_core.corpus.graphs.samples import graph_sample_corpus
-
-    table = recipe.corpus
-    if table.path is not None:
-        return open_graph_corpus(table.path)
-    assert table.sample is not None
-    settings = GraphSettings(**table.model_dump(exclude={"path", "sample"}))
-    return open_graph_corpus(graph_sample_corpus(table.sample, settings, observer=observer))
+    kinds = {kind.name: kind for kind in task_kinds()}
+    if not isinstance(name, str) or name not in kinds:
+        raise DataError(
+            f"{source} names the kind of model {name!r}; known: {', '.join(sorted(kinds))}",
+            hint="load it with the version of strata that wrote it",
+        )
+    return kinds[name]
 
 
 def make_task(recipe: TrainingRecipe, data: Any) -> Task:
-    """The task of a recipe on its opened data.
+    """The task of a recipe on its opened data (`data.open_data`).
 
     Raises:
         RecipeError, DataError: they do not go together.
     """
-    if recipe.kind == "graph":
-        task = _graph_task(cast("GraphRecipe", recipe), data)
-    else:
-        task = _text_task(cast("LMRecipe", recipe), data)
+    kind = next((kind for kind in task_kinds() if kind.recipe_kind == recipe.kind and kind.suits(recipe, data)), None)
+    if kind is None:
+        raise RecipeError(f"no task of kind {recipe.kind!r} goes with {data.path}")
+    task = kind.make_task(recipe, data)
     if recipe.evaluation.metric not in task.metric_directions:
         raise RecipeError(
             f"evaluation.metric is {recipe.evaluation.metric!r}, which this corpus does not give",
@@ -89,26 +72,24 @@ def make_task(recipe: TrainingRecipe, data: Any) -> Task:
     return task
 
 
-def _text_task(recipe: LMRecipe, corpus: Corpus) -> Task:
-    if recipe.is_structured:
-        from strata_core.tasks.sentence_structure.task import StructuredTask
+def model_from_config(config: Mapping[str, Any]) -> nn.Module:
+    """A module of the config's shape; torch's default values until `initialise` or a checkpoint sets them.
 
-        return StructuredTask(recipe, corpus)
-    from strata_core.tasks.language_model.task import LanguageModelTask
+    Raises:
+        DataError: the kind or a field is unknown, or a field is missing.
+    """
+    return kind_named(config.get("kind")).build_model(config)
 
-    return LanguageModelTask(recipe, corpus)
 
+def recommended_recipe(corpus: Path, info: Mapping[str, Any]) -> tuple[str, TaskKind]:
+    """The shipped recipe that trains on a corpus, and the kind that recommends it.
 
-def _graph_task(recipe: GraphRecipe, corpus: GraphCorpus) -> Task:
-    """What a corpus of graphs asks for goes by where it came from, in JSON Lines by its training examples."""
-    if corpus.info.origin == "triples":
-        from strata_core.tasks.link_prediction.task import KnowledgeGraphTask
-
-        return KnowledgeGraphTask(recipe, corpus)
-    if corpus.asks_for_labels:
-        from strata_core.tasks.relation_prediction.task import KinshipTask
-
-        return KinshipTask(recipe, corpus)
-    from strata_core.tasks.graph_queries.task import GraphReasoningTask
-
-    return GraphReasoningTask(recipe, corpus)
+    Args:
+        corpus: its directory.
+        info: its corpus.json; empty where that cannot be read, which is taken for text.
+    """
+    for kind in task_kinds():
+        recipe = kind.recommends(corpus, info)
+        if recipe is not None:
+            return recipe, kind
+    raise DataError(f"{corpus}: no task is for corpora of kind {info.get('kind')!r}")

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from strata_core.dotted import dotted
 from strata_core.errors import UsageError
 from strata_core.manifest import MANIFEST_NAME, Manifest
-from strata_core.models import model_from_config
 from strata_core.observer import SILENT, Observer
 from strata_core.recipes.tables import TrainingRecipe
 from strata_core.training.checkpoint import LoadedCheckpoint, copy_tensors, load_checkpoint, model_tensors, newest_whole
@@ -26,15 +24,6 @@ from strata_core.training.run.folder import RECIPE_NAME, RunFolder
 
 BEST_OR_LATEST = "best or latest"
 """What is taken of a run where nothing is asked for: its best checkpoint, or the latest where it has no best one."""
-
-_KINDS = {
-    "lm": "a language model",
-    "structured-lm": "a language model with structure",
-    "graph-reasoner": "a reasoner over many graphs",
-    "path-composition": "a model of path composition",
-    "knowledge-graph": "a model of one knowledge graph",
-}
-"""The kinds of model (config.json) in words."""
 
 
 @dataclass(frozen=True)
@@ -75,16 +64,6 @@ class Trained:
     def corpus_digest(self) -> str | None:
         """Of the corpus it was trained on; None without the run."""
         return None if self.run is None else self.run.manifest.record.get("corpus_digest")
-
-    def model(self, device: torch.device) -> nn.Module:
-        """The model itself, with its weights, set to evaluation.
-
-        Raises:
-            DataError: config.json is not one this version knows, or the weights are another model's.
-        """
-        model = model_from_config(self.config)
-        self.load_into(model)
-        return model.to(device)
 
     def load_into(self, model: nn.Module) -> None:
         """Gives a model the weights, and sets it to evaluation.
@@ -158,13 +137,7 @@ def _run_of(checkpoint: LoadedCheckpoint) -> RunFolder | None:
 
 
 def config_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """What differs between the config of a task on a corpus and that of a checkpoint, a line for each key.
-
-    Models of other kinds have nothing in common that could be compared: there is one line, with the kinds in words.
-    """
-    if ours.get("kind") != theirs.get("kind"):
-        wanted, found = (_KINDS.get(str(config.get("kind")), "another model") for config in (ours, theirs))
-        return [f"such a corpus is for {wanted}; the checkpoint is {found}"]
+    """What differs between the config of a task on a corpus and that of a checkpoint, a line for each key."""
     here, there = dotted(json.loads(json.dumps(ours))), dotted(theirs)
     return [
         f"{key}: {_difference(here.get(key), there.get(key))}"

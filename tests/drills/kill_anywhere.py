@@ -29,7 +29,7 @@ from strata_core.manifest import verify
 from strata_core.training.checkpoint import newest_whole
 from tests.drills.attempts import Attempt, fork_attempt, launch_attempt, said_beside, train_or_resume, wait_for_line
 from tests.drills.forking import KILLED, differences, in_child, in_ranks, records_without_timing
-from tests.strata_core.training.conftest import TINY, made_up_documents, write_byte_corpus
+from tests.strata_core.conftest import TINY, made_up_documents, write_byte_corpus
 
 STEPS = 16
 SETTINGS = {

@@ -16,7 +16,7 @@ from strata_core.recipes import load_recipe
 from strata_core.tasks.language_model.task import LanguageModelTask
 from tests.drills.attempts import said_beside
 from tests.drills.forking import KILLED, differences, in_ranks, records_without_timing
-from tests.strata_core.training.conftest import TINY, made_up_documents, write_byte_corpus
+from tests.strata_core.conftest import TINY, made_up_documents, write_byte_corpus
 
 STEPS = 12
 SETTINGS = (*TINY, "checkpoint.every=3", "checkpoint.keep_last=9", "evaluation.every=5", "batch.num_workers=0")

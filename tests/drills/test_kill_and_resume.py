@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.strata_core.training.conftest import TINY
+from tests.strata_core.conftest import TINY
 
 ROOT = Path(__file__).resolve().parents[2]
 

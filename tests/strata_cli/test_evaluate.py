@@ -11,8 +11,8 @@ from strata_cli import main
 from strata_cli.display.evaluation_tables import write_evaluation
 from strata_core.launch.starting import train
 from strata_core.recipes import load_recipe
+from tests.strata_core.conftest import TINY
 from tests.strata_core.tasks.sentence_structure.treebank_corpus import ALL_WEIGHTS, make_corpus, small_recipe
-from tests.strata_core.training.conftest import TINY
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ import pytest
 
 from strata_cli import main
 from strata_core.recipes import load_recipe
-from strata_core.tasks.registry import make_task, open_data
+from strata_core.tasks.data import open_data
+from strata_core.tasks.registry import make_task
 from tests.strata_core.corpus.graphs.test_clutrr import CHAIN
 from tests.strata_core.corpus.graphs.test_jsonl_preparation import KIN, changed, write
 from tests.strata_core.corpus.graphs.test_triples import NAMED, folder_of

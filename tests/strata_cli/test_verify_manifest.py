@@ -15,7 +15,7 @@ from strata_cli.commands import verify_manifest as command
 from strata_cli.replay_option import with_replay_value
 from strata_core.manifest import Manifest, Parent, hash_files
 from strata_core.recipes import load_recipe
-from tests.strata_core.training.conftest import TINY
+from tests.strata_core.conftest import TINY
 
 ODD_NAMES = [
     "with space",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from strata_core.corpus.graphs.example import NUMBER_MODES, GraphExample, Mode, 
 from strata_core.corpus.graphs.jsonl import BACKWARDS
 from strata_core.corpus.graphs.names import GraphNames
 from strata_core.errors import DataError
-from strata_core.models.graph_reasoner import GraphReasoner
+from strata_core.models.graph_reasoner import GraphReasoner, ReasonerConfig
 from strata_core.tasks.graph_queries.answers import Reasoned, SelectedPath, reason
-from strata_core.tasks.query_files import as_reader, mode_faults
+from strata_core.tasks.kind import Question
+from strata_core.tasks.query_files import answered, as_reader, mode_faults, read_queries, refuse_sentences
 from strata_core.training.trained import Trained
 
 RANKED_NODES = 10
@@ -26,6 +28,13 @@ RANKED_NODES = 10
 
 _EXAMPLES_IN_A_BATCH = 32
 _ANSWERED = (Mode.ENTITY, *NUMBER_MODES)
+
+
+def answered_file(trained: Trained, question: Question) -> bytes:
+    """Answers to the queries of a file, each with its graph, as JSON Lines; see `TaskKind.predict`."""
+    refuse_sentences(question)
+    predictor = GraphPredictor(trained, question.device, question.autocast)
+    return answered(predictor, partial(read_queries, check=predictor.problems), question)
 
 
 class GraphPredictor:
@@ -47,9 +56,8 @@ class GraphPredictor:
         self, trained: Trained, device: torch.device, autocast: Callable[[], AbstractContextManager[Any]]
     ) -> None:
         self.names = _names_in(trained)
-        model = trained.model(device)
-        assert isinstance(model, GraphReasoner)
-        self._model = model
+        self._model = GraphReasoner(ReasonerConfig.from_dict(trained.config.get("model", {})))
+        trained.load_into(self._model.to(device))
         self._autocast = autocast
 
     def answer(self, examples: list[GraphExample], progress: Callable[[int, int], None]) -> Iterator[dict[str, Any]]:

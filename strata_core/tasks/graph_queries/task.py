@@ -52,7 +52,7 @@ class MicroBatch:
     position: int
 
 
-class GraphReasoningTask:
+class GraphQueryTask:
     """Queries over graphs of their own, with all the losses that the recipe gives a weight.
 
     Where twins are compared, the order is one of blocks of consecutive examples, so that an example that lacks an edge

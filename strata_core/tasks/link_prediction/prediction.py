@@ -14,18 +14,27 @@ import torch
 
 from strata_core.corpus.graphs.corpus import GraphCorpus
 from strata_core.errors import DataError, UsageError
-from strata_core.inference.trained_task import check_same_corpus, make_trained_task
 from strata_core.observer import Observer
+from strata_core.recipes.graph import GraphRecipe
+from strata_core.tasks.data import check_same_corpus, open_data
+from strata_core.tasks.kind import Question
 from strata_core.tasks.link_prediction.batches import batches_of_relations
-from strata_core.tasks.link_prediction.query_file import LinkQuery
-from strata_core.tasks.link_prediction.task import KnowledgeGraphTask
-from strata_core.tasks.registry import open_data
+from strata_core.tasks.link_prediction.query_file import LinkQuery, read_link_queries
+from strata_core.tasks.link_prediction.task import LinkPredictionTask
+from strata_core.tasks.query_files import answered, refuse_sentences
 from strata_core.training.distributed import ALONE
 from strata_core.training.task import EvaluationContext
 from strata_core.training.trained import Trained
 
 RANKED_ENTITIES = 10
 """Entities that a ranking has at most."""
+
+
+def answered_file(trained: Trained, question: Question) -> bytes:
+    """Answers to the link queries of a file, as JSON Lines; see `TaskKind.predict`."""
+    refuse_sentences(question)
+    predictor = LinkPredictor(trained, question.device, question.autocast, question.observer)
+    return answered(predictor, read_link_queries, question)
 
 
 class LinkPredictor:
@@ -57,8 +66,10 @@ class LinkPredictor:
             )
         data = open_data(recipe, observer)
         check_same_corpus(trained, data, hint="answers come from the graph of training: put that corpus back")
-        task, model = make_trained_task(trained, recipe, data)
-        assert isinstance(data, GraphCorpus) and isinstance(task, KnowledgeGraphTask)
+        assert isinstance(recipe, GraphRecipe) and isinstance(data, GraphCorpus)
+        task = LinkPredictionTask(recipe, data)
+        model = task.build_model()
+        trained.load_into(model)
         self.names = data.names
         self._source = trained.checkpoint.path
         self._task = task

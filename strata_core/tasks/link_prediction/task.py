@@ -41,7 +41,7 @@ _DENSE_CELLS_PER_EDGE = 16
 """A graph whose adjacency matrix has no more cells than this for each edge is worked on as a matrix."""
 
 
-class KnowledgeGraphTask:
+class LinkPredictionTask:
     """Both queries of each training triple: its tail from its head, and its head from its tail.
 
     The queries of a step come in groups of one relation (`batch.relation_group_size`); the edges that a group asks

@@ -23,7 +23,7 @@ CHAIN_LENGTHS = (3, 4)
 """Two bracketings of a shorter chain are the same; where these agree, those of longer ones do."""
 
 
-class KinshipReader:
+class RelationReader:
     """One split, an example as paths between its two nodes.
 
     Args:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from strata_core.corpus.graphs.example import GraphExample, Mode
 from strata_core.corpus.graphs.names import GraphNames
 from strata_core.errors import DataError
 from strata_core.evaluation.voting import vote
-from strata_core.models.path_composition import PathComposition
-from strata_core.tasks.query_files import mode_faults
+from strata_core.models.path_composition import CompositionConfig, PathComposition
+from strata_core.tasks.kind import Question
+from strata_core.tasks.query_files import answered, mode_faults, read_queries, refuse_sentences
 from strata_core.tasks.relation_prediction.batches import fixed_priorities, lay_out_paths
 from strata_core.tasks.relation_prediction.simple_paths import simple_paths
 from strata_core.training.trained import Trained
@@ -26,6 +28,13 @@ RANKED_LABELS = 10
 """Labels that a ranking has at most."""
 
 _EXAMPLES_IN_A_BATCH = 64
+
+
+def answered_file(trained: Trained, question: Question) -> bytes:
+    """Answers to the queries of a file, each with its graph, as JSON Lines; see `TaskKind.predict`."""
+    refuse_sentences(question)
+    predictor = LabelPredictor(trained, question.device, question.autocast)
+    return answered(predictor, partial(read_queries, check=predictor.problems), question)
 
 
 class LabelPredictor:
@@ -59,9 +68,8 @@ class LabelPredictor:
                     f"{trained.checkpoint.path / 'config.json'}: lacks one of relations, targets, model, longest_path, "
                     "max_paths and bracketings"
                 )
-        model = trained.model(device)
-        assert isinstance(model, PathComposition)
-        self._model = model
+        self._model = PathComposition(CompositionConfig.from_dict(trained.config.get("model", {})))
+        trained.load_into(self._model.to(device))
         self._device = device
         self._autocast = autocast
 

@@ -22,7 +22,7 @@ from strata_core.recipes.graph import GraphRecipe
 from strata_core.tasks.graph_settings import refuse_reasoner_settings
 from strata_core.tasks.relation_prediction.batches import (
     CHAIN_LENGTHS,
-    KinshipReader,
+    RelationReader,
     fixed_priorities,
     lay_out_paths,
     random_chains,
@@ -50,7 +50,7 @@ LONG_TESTS = tuple(f"{TEST_PREFIX}{hops:02d}" for hops in range(5, 11))
 
 
 @dataclass(frozen=True)
-class KinshipMicroBatch:
+class RelationMicroBatch:
     """Training examples by number, with their place.
 
     Attributes:
@@ -79,7 +79,7 @@ class _Judged:
         return sum(self.correct_by_hops.values()) / sum(self.count_by_hops.values())
 
 
-class KinshipTask:
+class RelationPredictionTask:
     """Labels between two nodes (Mode.RELATION), as in CLUTRR.
 
     An example is read as the paths from its first node to its second, found or given (model.paths): those of at most
@@ -101,7 +101,7 @@ class KinshipTask:
         """
         self._recipe = recipe
         self._corpus = corpus
-        self._readers: dict[str, KinshipReader] = {}
+        self._readers: dict[str, RelationReader] = {}
         self._train = self._reader("train")
         self._order = SampleOrder(max(len(self._train), 1), recipe.run.seed)
         objective = recipe.objective
@@ -120,7 +120,7 @@ class KinshipTask:
         self._n_chains = objective.random_chains if objective.associativity else 0
         self._equalities = self._proven() if objective.composition_augmentation else {}
 
-    def _reader(self, split: str) -> KinshipReader:
+    def _reader(self, split: str) -> RelationReader:
         if split not in self._readers:
             reader = self._corpus.split(split)
             others = np.flatnonzero(reader.arrays["modes"] != Mode.RELATION)
@@ -131,7 +131,7 @@ class KinshipTask:
                     hint="path composition is for corpora like CLUTRR, where every example asks for one",
                 )
             model = self._recipe.model
-            self._readers[split] = KinshipReader(
+            self._readers[split] = RelationReader(
                 reader, given=model.paths == "given", longest_path=model.longest_path, max_paths=model.max_paths
             )
         return self._readers[split]
@@ -192,7 +192,7 @@ class KinshipTask:
         micro = self._recipe.batch.micro_batch_size
         return StepPlan(
             micro_batches=[
-                KinshipMicroBatch(step, start, examples[start : start + micro], longest)
+                RelationMicroBatch(step, start, examples[start : start + micro], longest)
                 for start in range(0, len(examples), micro)
             ],
             counts=dict.fromkeys(self.loss_weights, len(examples)),
@@ -200,7 +200,7 @@ class KinshipTask:
             tokens=int(self._train.hops[examples].sum()),
         )
 
-    def fetch(self, micro_batch: KinshipMicroBatch) -> Batch:
+    def fetch(self, micro_batch: RelationMicroBatch) -> Batch:
         """The tensors of `batches.lay_out_paths`, with two random bracketings of each path and random chain."""
         first, n_here = micro_batch.first, len(micro_batch.examples)
         paths = [self._train.paths(int(number)) for number in micro_batch.examples]
@@ -221,7 +221,7 @@ class KinshipTask:
         priorities = training_priorities(seed, micro_batch.step, first, shape)
         return self._lay_out(paths, self._train.targets[micro_batch.examples], priorities, chains)
 
-    def _lengthened(self, paths: list[list[Path]], micro_batch: KinshipMicroBatch) -> list[list[Path]]:
+    def _lengthened(self, paths: list[list[Path]], micro_batch: RelationMicroBatch) -> list[list[Path]]:
         positions = range(micro_batch.first, micro_batch.first + len(paths))
         replacements = self._recipe.objective.composition_augmentation
         draws = augmentation_draws(self._recipe.run.seed, micro_batch.step, positions, replacements)
@@ -335,7 +335,7 @@ class KinshipTask:
         )
 
     def _found(
-        self, model: PathComposition, reader: KinshipReader, numbers: np.ndarray, context: EvaluationContext
+        self, model: PathComposition, reader: RelationReader, numbers: np.ndarray, context: EvaluationContext
     ) -> Tensor:
         """float32 [B, 2]: nats of the right label, and whether it is the likeliest."""
         shape = self._recipe.model

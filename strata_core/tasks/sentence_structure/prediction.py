@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from strata_core.corpus.text.tokenizer import TextTokenizer, check_tokenizer
+from strata_core.corpus.treebanks.conllu_writing import write_conllu
 from strata_core.corpus.treebanks.labels import ROOT_RELATION, Labels
 from strata_core.corpus.treebanks.sentence import Argument, Predicate, Sentence, detokenise
 from strata_core.corpus.treebanks.structure_reading import SentenceArrays
@@ -21,8 +22,10 @@ from strata_core.corpus.treebanks.word_spans import word_token_spans
 from strata_core.errors import DataError, UsageError, first_problems
 from strata_core.evaluation.structure_scores import PredictedStructure, predict_structure
 from strata_core.models.structure_heads import NONE_ROLE
-from strata_core.models.structured_language_model import StructuredLanguageModel
+from strata_core.models.structured_language_model import StructuredConfig, StructuredLanguageModel
 from strata_core.models.word_states import states_at
+from strata_core.tasks.kind import Question
+from strata_core.tasks.sentence_structure.sentence_files import read_sentences, refuse_queries
 from strata_core.tasks.sentence_structure.sentence_tensors import causal_tensors, label_tensors, word_tensors, words_of
 from strata_core.training.trained import Trained
 
@@ -62,9 +65,8 @@ class StructurePredictor:
             raise DataError(f"{place}: has no tokenizer.json")
         self._tokenizer: TextTokenizer = check_tokenizer(trained.checkpoint.tokenizer, shown=f"{place}/tokenizer.json")
         self._labels = Labels(_checked_labels(labels, str(place / "config.json")))
-        model = trained.model(device)
-        assert isinstance(model, StructuredLanguageModel)
-        self._model = model
+        self._model = StructuredLanguageModel(StructuredConfig.from_dict(config.get("model", {})))
+        trained.load_into(self._model.to(device))
         self._device = device
         self._autocast = autocast
 
@@ -185,6 +187,22 @@ class StructurePredictor:
 
     def _names(self, kind: str, numbers: np.ndarray) -> tuple[str | None, ...]:
         return tuple(self._labels.name(kind, number) for number in numbers.tolist())
+
+
+def annotated_file(trained: Trained, question: Question) -> bytes:
+    """The sentences of a file with what a model says of them; see `TaskKind.predict`.
+
+    Returns:
+        CoNLL-U, with the columns UP:PRED and UP:ARGHEADS where predicates were learned.
+    """
+    refuse_queries(question.file, question.format)
+    predictor = StructurePredictor(trained, question.device, question.autocast)
+    sentences = read_sentences(question.file, format=question.format)
+    observer = question.observer
+    observer.stage_started("annotating", sum(len(sentence.forms) for sentence in sentences), "words")
+    annotated = predictor.annotate(sentences, lambda done, total: observer.stage_advanced(done))
+    observer.stage_finished()
+    return "".join(write_conllu(annotated, roles=predictor.has_roles)).encode()
 
 
 def _checked_labels(labels: Any, source: str) -> Mapping[str, Sequence[str]]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 from strata_core.corpus.findings import Finding, Severity
-from strata_core.corpus.sources.files import STANDARD_INPUT, InputFile, find_files, uncompressed_name
+from strata_core.corpus.sources.files import STANDARD_INPUT
 from strata_core.corpus.sources.streams import open_stream
 from strata_core.corpus.treebanks.conllu import read_conllu
 from strata_core.corpus.treebanks.sentence import Sentence
 from strata_core.errors import DataError, UsageError, first_problems
+from strata_core.tasks.input_file import SUFFIXES, find_input, format_in_name
 from strata_core.tasks.sentence_structure.plain_text import sentences_in_text
 
 FORMATS = ("text", "tokens", "conllu")
 """A sentence a line, words to be cut by rule or separated by spaces; CoNLL-U, whose words are kept."""
-
-_SUFFIXES = {".txt": "text", ".text": "text", ".tok": "tokens", ".conllu": "conllu", ".conllup": "conllu"}
 
 
 def read_sentences(file: str, *, format: str = "auto") -> list[Sentence]:
@@ -33,7 +30,6 @@ def read_sentences(file: str, *, format: str = "auto") -> list[Sentence]:
         UsageError: there is no such file, or its name does not tell what it holds.
         DataError: it cannot be read, has no sentence, or sentences in it are malformed; all of them are listed.
     """
-    check_input(file)
     chosen = _format_of(file) if format == "auto" else format
     found = find_input(file, chosen)
     findings: list[Finding] = []
@@ -50,43 +46,29 @@ def read_sentences(file: str, *, format: str = "auto") -> list[Sentence]:
     return sentences
 
 
-def check_input(file: str) -> None:
-    """Refuses what is neither a file nor standard input ("-").
+def refuse_queries(file: str, format: str) -> None:
+    """Refuses JSON Lines, by the format that is asked for or by the file's name.
 
     Raises:
-        UsageError: there is nothing there, or a folder.
+        UsageError: they are what is given.
     """
-    if file == STANDARD_INPUT:
-        return
-    if not os.path.exists(file):
-        raise UsageError(f"{file}: there is no such file", hint="check the path; - is standard input")
-    if os.path.isdir(file):
-        raise UsageError(f"{file}: a folder, not a file", hint="name one file")
-
-
-def find_input(file: str, format: str) -> InputFile:
-    """One file, or standard input, to open with `open_stream`.
-
-    Raises:
-        UsageError: there is no such file.
-    """
-    check_input(file)
-    found = find_files([file], format=format)[0][0]
-    return replace(found, path=Path("/dev/stdin")) if found.is_standard_input else found
-
-
-def format_of_sentences(file: str) -> str | None:
-    """How sentences lie in a file (one of FORMATS) by its name; None where the name does not tell."""
-    return _SUFFIXES.get(Path(uncompressed_name(file)).suffix)
+    if format == "jsonl" or (format == "auto" and format_in_name(file) == "jsonl"):
+        what = file if format == "auto" else f"--format {format}"
+        raise UsageError(
+            f"{what}: this model annotates sentences: text, tokens or CoNLL-U",
+            hint="name a file of sentences (.txt, .tok, .conllu); --format text, tokens or conllu where its name does "
+            "not tell",
+        )
 
 
 def _format_of(file: str) -> str:
     if file == STANDARD_INPUT:
         return "text"
-    named = format_of_sentences(file)
+    named = format_in_name(file)
     if named is None:
+        suffixes = ", ".join(suffix for suffix, format in SUFFIXES.items() if format in FORMATS)
         raise UsageError(
-            f"{file}: its name does not tell what it holds ({', '.join(_SUFFIXES)} would, with .gz or .zst behind)",
+            f"{file}: its name does not tell what it holds ({suffixes} would, with .gz or .zst behind)",
             hint=f"say --format {', '.join(FORMATS)}, whichever it is",
         )
     return named

@@ -12,9 +12,9 @@ from strata_core.corpus.format import CorpusInfo
 from strata_core.errors import UsageError
 from strata_core.inference.evaluation import evaluate_trained
 from strata_core.launch.starting import train
+from tests.strata_core.conftest import TINY, made_up_documents, write_byte_corpus
 from tests.strata_core.tasks.language_model.numpy_language_model import NumpyLanguageModel
 from tests.strata_core.tasks.sentence_structure.treebank_corpus import ALL_WEIGHTS, make_corpus, small_recipe
-from tests.strata_core.training.conftest import TINY, made_up_documents, write_byte_corpus
 
 torch.set_num_threads(1)
 

@@ -8,13 +8,7 @@ import torch
 
 from strata_core.errors import DataError, RecipeError
 from strata_core.evaluation.structure_decoding import decode_roles, decode_trees
-from strata_core.models import (
-    LanguageModel,
-    StructuredConfig,
-    StructuredLanguageModel,
-    initialise,
-    model_from_config,
-)
+from strata_core.models import LanguageModel, StructuredConfig, StructuredLanguageModel, initialise
 from strata_core.models.attention import document_ids, plan_attention
 from strata_core.models.edge_slots import pack_slots
 from strata_core.models.predicate_memory import RoleCell, override_roles
@@ -22,6 +16,7 @@ from strata_core.models.readback import Readback, full_strength, graph_object_al
 from strata_core.models.structure_heads import NONE_ROLE
 from strata_core.models.structured_language_model import GRAPH_OBJECT_PREFIX, MemoryInput
 from strata_core.objectives.structure import class_loss, role_loss
+from strata_core.tasks.registry import model_from_config
 from tests.strata_core.models.structured import SHAPE, config, make, some_tokens, some_words
 
 LENGTH = 12

@@ -16,8 +16,9 @@ from strata_core.launch.starting import resume_run, train
 from strata_core.manifest import Manifest, hash_file, hash_files, verify
 from strata_core.observer import Observer
 from strata_core.replay.proof import ROUNDING_TOLERANCE, replay
+from strata_core.tasks.data import open_data
 from strata_core.tasks.language_model import task as language_model
-from strata_core.tasks.registry import make_task, open_data
+from strata_core.tasks.registry import make_task
 from strata_core.training.run.folder import RunFolder
 from strata_core.training.stop import StopRequests
 from tests.drills.forking import records_without_timing

@@ -9,7 +9,8 @@ from strata_core.corpus.graphs.inputs import CLUTRR, GRAPHS, TRIPLES, GraphInput
 from strata_core.corpus.graphs.preparation import GraphSettings, prepare_graph_sample, prepare_graphs
 from strata_core.errors import RecipeError
 from strata_core.recipes import load_recipe
-from strata_core.tasks.registry import make_task, open_data
+from strata_core.tasks.data import open_data
+from strata_core.tasks.registry import make_task
 from tests.strata_core.corpus.graphs.test_clutrr import CHAIN
 from tests.strata_core.corpus.graphs.test_jsonl_preparation import KIN, changed, write
 from tests.strata_core.corpus.graphs.test_triples import NAMED, folder_of

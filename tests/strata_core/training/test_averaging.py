@@ -12,7 +12,8 @@ from strata_core.errors import DataError
 from strata_core.inference.evaluation import evaluate_trained
 from strata_core.launch import starting as launch
 from strata_core.recipes import load_recipe
-from strata_core.tasks.registry import make_task, open_data
+from strata_core.tasks.data import open_data
+from strata_core.tasks.registry import make_task
 from strata_core.training.averaging import WeightAverage
 from strata_core.training.checkpoint import model_tensors
 from tests.drills.test_kill_and_resume import tiny_recipe_toml

@@ -26,7 +26,7 @@ from strata_core.training.run.folder import RunFolder
 from strata_core.training.step import TrainingStep
 from strata_core.training.stop import StopRequests
 from tests.drills.forking import differences, records_without_timing
-from tests.strata_core.training.conftest import made_up_documents, write_byte_corpus
+from tests.strata_core.conftest import made_up_documents, write_byte_corpus
 
 CADENCE = ("checkpoint.every=4", "checkpoint.keep_last=20", "evaluation.every=5")
 

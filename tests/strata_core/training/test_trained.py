@@ -107,14 +107,6 @@ def test_differences_are_told_with_numbers_and_names():
     assert config_differences(ours, ours) == []
 
 
-def test_of_models_of_other_kinds_only_the_kinds_are_told():
-    ours = {"kind": "knowledge-graph", "model": {"layers": 3}, "entities": 4}
-    theirs = {"kind": "graph-reasoner", "model": {"d_model": 16}, "node_types": ["person"]}
-    assert config_differences(ours, theirs) == [
-        "such a corpus is for a model of one knowledge graph; the checkpoint is a reasoner over many graphs"
-    ]
-
-
 def test_differences_are_told_without_the_notation_of_a_language():
     ours = {"kind": "x", "model": {"tied": True, "name": "a"}}
     theirs = {"kind": "x", "model": {"tied": False, "heads": None, "width": 3}}

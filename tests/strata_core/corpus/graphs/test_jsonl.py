@@ -18,7 +18,7 @@ from strata_core.errors import DataError
 from tests.strata_core.corpus.graphs.helpers import KIN
 from tests.strata_core.corpus.helpers import SHARED
 
-DOCUMENTATION = Path(__file__).resolve().parents[3] / "docs" / "corpus.md"
+DOCUMENTATION = Path(__file__).resolve().parents[4] / "docs" / "corpus.md"
 PLAIN = GraphNames(relations=("edge",), targets=("no", "yes"))
 RECORD = {
     "id": "g",

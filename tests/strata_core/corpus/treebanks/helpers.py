@@ -14,7 +14,7 @@ from strata_core.corpus.treebanks.conllu import read_conllu, repeated_sent_ids
 from strata_core.corpus.treebanks.propbank import StandOffRoles
 from strata_core.corpus.treebanks.sentence import Sentence
 
-SHARED = Path(__file__).resolve().parents[3].parent / "shared"
+SHARED = Path(__file__).resolve().parents[4].parent / "shared"
 
 MIXED = """\
 # newdoc id = d1

@@ -11,7 +11,7 @@ from strata_core.corpus.graphs.writing import write_examples
 from strata_core.errors import DataError, RecipeError
 from strata_core.models.graph_reasoner import GraphReasoner
 from strata_core.recipes import load_recipe
-from strata_core.tasks.graph_queries.task import GraphReasoningTask
+from strata_core.tasks.graph_queries.task import GraphQueryTask
 from strata_core.training.distributed import ALONE
 from strata_core.training.precision import choose_precision
 from strata_core.training.task import EvaluationContext
@@ -51,7 +51,7 @@ def task_of(tmp_path):
             f'kind = "graph"\n[corpus]\npath = "{folder}"\n[model]\nd_model = 8\n[batch]\nbatch_size = 2\n'
             "[run]\nmax_steps = 2\n[optimizer]\nwarmup_steps = 1\n[evaluation]\nevery = 1\n"
         )
-        return GraphReasoningTask(load_recipe(recipe, "graph", list(settings)), open_graph_corpus(folder))
+        return GraphQueryTask(load_recipe(recipe, "graph", list(settings)), open_graph_corpus(folder))
 
     return make
 

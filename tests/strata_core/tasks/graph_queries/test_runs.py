@@ -14,7 +14,7 @@ from strata_core.corpus.graphs.corpus import open_graph_corpus
 from strata_core.corpus.graphs.preparation import prepare_reasoning_corpus
 from strata_core.launch.starting import resume_run, train
 from strata_core.recipes import load_recipe
-from strata_core.tasks.graph_queries.task import GraphReasoningTask
+from strata_core.tasks.graph_queries.task import GraphQueryTask
 from strata_core.training.checkpoint import load_checkpoint
 from strata_core.training.distributed import ALONE
 from strata_core.training.optimizer import load_optimizer_state, optimizer_state
@@ -25,7 +25,7 @@ from tests.drills.forking import differences
 from tests.strata_core.training.test_engine import stop_after
 
 torch.set_num_threads(1)
-ROOT = Path(__file__).parents[5]
+ROOT = Path(__file__).parents[4]
 SETTINGS = (
     "model.d_model=8",
     "model.message_rank=4",
@@ -64,7 +64,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_with_search_negatives_and_dropou
 ):
     stop = StopRequests()
     with monkeypatch.context() as patch:
-        stop_after(5, GraphReasoningTask, patch, stop)
+        stop_after(5, GraphQueryTask, patch, stop)
         first = train(load_recipe(recipe_path, "graph", SETTINGS), tmp_path / "run", device="cpu", stop=stop)
     assert (first["stopped_because"], first["steps"]) == ("preempted", 5)
     assert resume_run(tmp_path / "run", device="cpu")["stopped_because"] == "finished"
@@ -85,7 +85,7 @@ def test_every_loss_is_recorded_and_the_checkpoint_keeps_the_temperatures(undist
 
 def step_over(recipe, corpus):
     """A step of training, as the engine makes it, of a model that is as it begins."""
-    task = GraphReasoningTask(recipe, corpus)
+    task = GraphQueryTask(recipe, corpus)
     cpu = torch.device("cpu")
     return TrainingStep(task, task.build_model(), recipe, cpu, ALONE, choose_precision("fp32", cpu, force=False)), task
 

@@ -9,8 +9,8 @@ from strata_core.corpus.graphs.corpus import open_graph_corpus
 from strata_core.corpus.graphs.preparation import prepare_reasoning_corpus
 from strata_core.models.reasoning_batch import ReasoningBatch
 from strata_core.recipes import load_recipe
-from strata_core.tasks.graph_queries.task import GraphReasoningTask
-from strata_core.tasks.registry import open_data
+from strata_core.tasks.data import open_data
+from strata_core.tasks.graph_queries.task import GraphQueryTask
 
 torch.set_num_threads(1)
 
@@ -32,7 +32,7 @@ def made(corpus, tmp_path):
             f'kind = "graph"\n[corpus]\npath = "{corpus.path}"\n'
             "[model]\nd_model = 16\n[batch]\nbatch_size = 6\n[run]\nmax_steps = 2\n[optimizer]\nwarmup_steps = 1\n"
         )
-        task = GraphReasoningTask(load_recipe(path, "graph", list(settings)), corpus)
+        task = GraphQueryTask(load_recipe(path, "graph", list(settings)), corpus)
         return task.build_model(), ReasoningBatch(**task.fetch(task.plan(0).micro_batches[0]))
 
     return build

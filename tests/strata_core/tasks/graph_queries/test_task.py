@@ -14,7 +14,7 @@ from strata_core.evaluation.reasoning import macro_f1
 from strata_core.models.reasoning_batch import ReasoningBatch
 from strata_core.recipes import load_recipe
 from strata_core.recipes.graph import GRAPH_WEIGHTS
-from strata_core.tasks.graph_queries.task import GraphReasoningTask
+from strata_core.tasks.graph_queries.task import GraphQueryTask
 from strata_core.training.distributed import ALONE
 from strata_core.training.precision import choose_precision
 from strata_core.training.step import TrainingStep
@@ -42,7 +42,7 @@ def make(corpus, tmp_path):
             "[batch]\nbatch_size = 12\n[run]\nmax_steps = 20\n"
         )
         recipe = load_recipe(path, "graph", list(settings))
-        return GraphReasoningTask(recipe, corpus), recipe
+        return GraphQueryTask(recipe, corpus), recipe
 
     return build
 

@@ -12,9 +12,10 @@ from strata_core.corpus.graphs.corpus import open_graph_corpus
 from strata_core.errors import DataError, UsageError
 from strata_core.inference.evaluation import evaluate_trained
 from strata_core.inference.prediction import predict_file
+from strata_core.inference.trained_task import trained_model
 from strata_core.tasks.link_prediction import query_file as link_input
 from strata_core.tasks.link_prediction.prediction import RANKED_ENTITIES
-from strata_core.tasks.link_prediction.task import KnowledgeGraphTask
+from strata_core.tasks.link_prediction.task import LinkPredictionTask
 from strata_core.tasks.registry import make_task
 from strata_core.training.trained import find_trained
 from tests.strata_core.tasks.link_prediction.link_runs import DENSE, SPARSE, ring_triples, train_on_ring, write_ring
@@ -44,7 +45,7 @@ def predict(run, tmp_path, records):
 
 def slow_scores(run, names, size, query):
     """The score of each entity by name; each message is sent by itself, over each edge of the training triples."""
-    model = find_trained(run).model(torch.device("cpu"))
+    model = trained_model(find_trained(run), torch.device("cpu"))
     number_of = {name: number for number, name in enumerate(names.entities)}
     relation = names.relations.index(query["relation"])
     edges = []
@@ -80,7 +81,7 @@ def known_answers(size, query):
 def test_rings_are_worked_on_in_the_layout_they_are_here_for(ring):
     run, size = ring
     task = make_task(find_trained(run).recipe(), open_graph_corpus(run.parent / "corpus"))
-    assert isinstance(task, KnowledgeGraphTask)
+    assert isinstance(task, LinkPredictionTask)
     assert task.is_dense == (size == DENSE)
 
 
@@ -233,7 +234,7 @@ def test_a_graph_that_changed_since_training_is_refused(tmp_path):
 
 def test_scores_that_are_not_numbers_are_refused(run, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        KnowledgeGraphTask, "score_entities", lambda self, model, heads, *_: torch.full((len(heads), SMALL), torch.nan)
+        LinkPredictionTask, "score_entities", lambda self, model, heads, *_: torch.full((len(heads), SMALL), torch.nan)
     )
     with pytest.raises(DataError, match="not finite"):
         predict(run, tmp_path, [{"head": "e0", "relation": "skip"}])

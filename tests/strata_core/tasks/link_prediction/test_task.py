@@ -20,7 +20,7 @@ from strata_core.memory_fit.trace import trace_step
 from strata_core.models.knowledge_graph_reasoner import WholeGraph
 from strata_core.objectives.link_prediction import filtered_cross_entropy
 from strata_core.recipes.loading import load_recipe
-from strata_core.tasks.link_prediction.task import KnowledgeGraphTask
+from strata_core.tasks.link_prediction.task import LinkPredictionTask
 from strata_core.training.distributed import ALONE, Ranks
 from strata_core.training.precision import choose_precision
 from strata_core.training.step import TrainingStep
@@ -55,7 +55,7 @@ def ring(tmp_path: Path) -> Path:
     return write_corpus(tmp_path, ring_triples())
 
 
-def make_task(corpus: Path, *settings: str, dense: bool | None = None) -> KnowledgeGraphTask:
+def make_task(corpus: Path, *settings: str, dense: bool | None = None) -> LinkPredictionTask:
     """A task of few entities; `dense` chooses its layout."""
     overrides = (
         f"corpus.path={corpus}",
@@ -70,7 +70,7 @@ def make_task(corpus: Path, *settings: str, dense: bool | None = None) -> Knowle
     )
     path = corpus.parent / "recipe.toml"
     path.write_text('kind = "graph"\n')
-    task = KnowledgeGraphTask(load_recipe(path, "graph", overrides), open_graph_corpus(corpus))
+    task = LinkPredictionTask(load_recipe(path, "graph", overrides), open_graph_corpus(corpus))
     if dense is not None:
         task.is_dense = dense
     task.check()
@@ -81,7 +81,7 @@ def make_context(ranks: Ranks = ALONE) -> EvaluationContext:
     return EvaluationContext(CPU, ranks, nullcontext, lambda: False, lambda done, total: None)
 
 
-def train_ring(task: KnowledgeGraphTask, steps: int) -> torch.nn.Module:
+def train_ring(task: LinkPredictionTask, steps: int) -> torch.nn.Module:
     model = task.build_model()
     recipe = task._recipe
     step = TrainingStep(task, model, recipe, CPU, ALONE, choose_precision("fp32", CPU, force=False))
@@ -383,7 +383,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_and_is_evaluated(ring, tmp_path,
     train(recipe, tmp_path / "undisturbed", device="cpu")
     stop = StopRequests()
     with monkeypatch.context() as patch:
-        stop_after(4, KnowledgeGraphTask, patch, stop)
+        stop_after(4, LinkPredictionTask, patch, stop)
         train(recipe, tmp_path / "run", device="cpu", stop=stop)
     resume_run(tmp_path / "run", device="cpu")
 

@@ -19,7 +19,7 @@ from strata_core.inference.evaluation import evaluate_trained
 from strata_core.launch.starting import train
 from strata_core.models.path_composition import CELLS
 from strata_core.recipes import load_recipe
-from strata_core.tasks.relation_prediction.task import KinshipTask
+from strata_core.tasks.relation_prediction.task import RelationPredictionTask
 from strata_core.training.distributed import ALONE, Ranks
 from strata_core.training.task import EvaluationContext
 
@@ -65,17 +65,17 @@ def corpus(tmp_path_factory) -> GraphCorpus:
     return write_corpus(tmp_path_factory.mktemp("group"), {"train": train, **tests})
 
 
-def task_of(corpus: GraphCorpus, *overrides: str) -> KinshipTask:
+def task_of(corpus: GraphCorpus, *overrides: str) -> RelationPredictionTask:
     settings = ["model.d_model=16", "batch.batch_size=16", "run.max_steps=200", "model.dropout=0.0"]
     path = f"corpus.path={corpus.path}"
-    return KinshipTask(load_recipe("graph/clutrr", "graph", [path, *settings, *overrides]), corpus)
+    return RelationPredictionTask(load_recipe("graph/clutrr", "graph", [path, *settings, *overrides]), corpus)
 
 
 def context(ranks: Ranks = ALONE) -> EvaluationContext:
     return EvaluationContext(torch.device("cpu"), ranks, nullcontext, lambda: False, lambda done, total: None)
 
 
-def gradients(task: KinshipTask, step: int) -> tuple[dict[str, float], torch.Tensor]:
+def gradients(task: RelationPredictionTask, step: int) -> tuple[dict[str, float], torch.Tensor]:
     model = task.build_model().double()
     sums = dict.fromkeys(task.loss_weights, 0.0)
     for micro_batch in task.plan(step).micro_batches:
@@ -177,7 +177,7 @@ def test_objectives_of_weight_zero_are_left_out(corpus):
 
 
 def test_augmentation_lengthens_what_is_trained_on(corpus):
-    def longest(task: KinshipTask) -> int:
+    def longest(task: RelationPredictionTask) -> int:
         batches = [task.fetch(task.plan(step).micro_batches[0]) for step in range(6)]
         return max(len(batch["relations"]) for batch in batches)
 
@@ -247,7 +247,7 @@ def test_more_bracketings_change_what_an_evaluation_finds(corpus):
     assert one["loss"] != many["loss"]
 
 
-def trained(task: KinshipTask, n_steps: int):
+def trained(task: RelationPredictionTask, n_steps: int):
     model, rate = task.build_model().train(), 1e-2
     optimizer = torch.optim.AdamW(model.parameters())
     for step in range(n_steps):
@@ -291,13 +291,13 @@ def test_the_cell_that_the_recipe_names_composes(corpus, cell):
 
 
 def test_a_report_judges_each_test_once(corpus, monkeypatch):
-    task, judge, judged = task_of(corpus), KinshipTask._judge, []
+    task, judge, judged = task_of(corpus), RelationPredictionTask._judge, []
 
     def counted(self, model, split, *args, **settings):
         judged.append(split)
         return judge(self, model, split, *args, **settings)
 
-    monkeypatch.setattr(KinshipTask, "_judge", counted)
+    monkeypatch.setattr(RelationPredictionTask, "_judge", counted)
     with torch.no_grad():
         report = task.report(task.build_model().eval(), "test-05", context())
     assert sorted(judged) == [row["split"] for row in report["tests"]]

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from strata_core.tasks.sentence_structure.role_edits import source as role_edit_source
 
 from strata_core.models.readback import graph_object_alone
 from strata_core.models.structured_language_model import MemoryInput
+from strata_core.tasks.sentence_structure.role_edits import source as role_edit_source
 from strata_core.tasks.sentence_structure.role_edits.batches import Reading, graph_slots, pack_probes
 from strata_core.tasks.sentence_structure.role_edits.evaluation import (
     LEARNED,

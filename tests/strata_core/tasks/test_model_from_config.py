@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from strata_core.errors import DataError
-from strata_core.models import LanguageModel, TransformerConfig, initialise, model_from_config
+from strata_core.models import LanguageModel, TransformerConfig, initialise
+from strata_core.tasks.registry import model_from_config
 
 CONFIG = TransformerConfig(
     vocab_size=32, d_model=16, n_layers=1, n_heads=2, n_kv_heads=1, d_ff=24, max_seq_len=8, tie_embeddings=False
