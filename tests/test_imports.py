@@ -77,3 +77,55 @@ def test_the_library_never_prints():
         calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
         names = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
         assert "print" not in names, path
+
+
+ROOMS = (
+    ("errors", "dotted", "files", "observer", "randomness"),
+    ("manifest",),
+    ("audit",),
+    ("corpus",),
+    ("recipes",),
+    ("models",),
+    ("objectives",),
+    ("evaluation",),
+    ("training",),
+    ("tasks",),
+    ("memory_fit",),
+    ("inference",),
+    ("launch",),
+    ("replay",),
+)
+"""The rooms of the library from the ground up: a room imports its own modules and those of rooms before it."""
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Modules of the library that a source imports, at its top or inside a function."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add(node.module or "")
+    return {name for name in found if name.startswith("strata_core.")}
+
+
+def test_no_room_of_the_library_imports_one_above_it():
+    level = {room: number for number, rooms in enumerate(ROOMS) for room in rooms}
+    root = Path(strata_core.__path__[0])
+    upward = []
+    for path in root.rglob("*.py"):
+        room = path.relative_to(root).parts[0].removesuffix(".py")
+        for name in imported_modules(path):
+            above = name.split(".")[1]
+            if room != "__init__" and above != room and level[above] >= level[room]:
+                upward.append(f"{path.relative_to(root)} imports {name}")
+    assert upward == []
+
+
+def test_the_engine_and_those_above_the_tasks_know_no_single_task():
+    root = Path(strata_core.__path__[0])
+    shared = {"registry", "kind", "data", "input_file"}
+    for room in ("training", "memory_fit", "inference", "launch", "replay"):
+        for path in (root / room).rglob("*.py"):
+            tasks = {name.split(".")[2] for name in imported_modules(path) if name.startswith("strata_core.tasks.")}
+            assert tasks <= shared, path
