@@ -27,7 +27,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from strata_core.models.relational_passing import Graphs, RelationalPassing
+from strata_core.models.graphs.relational_passing import Graphs, RelationalPassing
 from strata_core.recipes import load_recipe
 from strata_core.tasks.data import open_data
 from strata_core.tasks.graph_queries.task import GraphQueryTask, MicroBatch

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from strata_core.models.segments import sum_rows
+from strata_core.models.graphs.segments import sum_rows
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from torch import Tensor
 
-from strata_core.models.segments import sum_rows
+from strata_core.models.graphs.segments import sum_rows
 from strata_core.objectives.link_prediction import EntityScores
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from strata_core.models.segments import sum_rows
+from strata_core.models.graphs.segments import sum_rows
 
 
 def vote(scores_PVK: Tensor, path_examples_P: Tensor, path_weights_P: Tensor, n_examples: int) -> Tensor:

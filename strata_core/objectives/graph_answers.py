@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from strata_core.models.segments import segment_logsumexp, sum_rows
+from strata_core.models.graphs.segments import segment_logsumexp, sum_rows
 
 
 def answer_loss(

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from strata_core.models.segments import segment_logsumexp
+from strata_core.models.graphs.segments import segment_logsumexp
 
 _NONE = -1e4
 """Stands for the score of nothing; its exp is 0."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from strata_core.models.segments import segment_logsumexp
+from strata_core.models.graphs.segments import segment_logsumexp
 
 _LEAST = -1e4
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from strata_core.corpus.graphs.batch import GraphBatch
 from strata_core.corpus.graphs.example import NUMBER_MODES, Edge, Mode, Status
-from strata_core.models.graph_reasoner import GraphReasoner, Selection
-from strata_core.models.reasoning_batch import ReasoningBatch
+from strata_core.models.graphs.graph_reasoner import GraphReasoner, Selection
+from strata_core.models.graphs.reasoning_batch import ReasoningBatch
 from strata_core.tasks.graph_queries.batches import reasoning_arrays
 
 _SHARE_OF_BEST = 0.5

@@ -12,8 +12,8 @@ from strata_core.corpus.graphs.example import N_STATUSES, NUMBER_MODES, Mode, St
 from strata_core.corpus.graphs.reading import GraphReader
 from strata_core.evaluation.ranking import filtered_ranks
 from strata_core.evaluation.reasoning import Judged
-from strata_core.models.graph_reasoner import GraphReasoner, Selection, Walk
-from strata_core.models.reasoning_batch import ReasoningBatch
+from strata_core.models.graphs.graph_reasoner import GraphReasoner, Selection, Walk
+from strata_core.models.graphs.reasoning_batch import ReasoningBatch
 from strata_core.tasks.graph_queries.losses import selection_quality
 
 _COLUMNS = (

@@ -25,7 +25,7 @@ def _make_task(recipe: GraphRecipe, corpus: GraphCorpus) -> Task:
 
 
 def _build_model(config: Mapping[str, Any]) -> nn.Module:
-    from strata_core.models.graph_reasoner import GraphReasoner, ReasonerConfig
+    from strata_core.models.graphs.graph_reasoner import GraphReasoner, ReasonerConfig
 
     return GraphReasoner(ReasonerConfig.from_dict(config.get("model", {})))
 

@@ -13,9 +13,9 @@ from strata_core.corpus.graphs.example import N_STATUSES, NUMBER_MODES, PathKind
 from strata_core.corpus.graphs.reading import GraphReader
 from strata_core.corpus.treebanks.labels import NO_LABEL
 from strata_core.evaluation.path_selection import selection_f1
-from strata_core.models.graph_reasoner import GraphReasoner, Selection, Walk
-from strata_core.models.reasoning_batch import ReasoningBatch
-from strata_core.models.segments import sum_rows
+from strata_core.models.graphs.graph_reasoner import GraphReasoner, Selection, Walk
+from strata_core.models.graphs.reasoning_batch import ReasoningBatch
+from strata_core.models.graphs.segments import sum_rows
 from strata_core.objectives import graph_answers, graph_paths
 from strata_core.objectives.structure import class_loss
 from strata_core.recipes.graph import GRAPH_WEIGHTS

@@ -17,7 +17,7 @@ from strata_core.corpus.graphs.example import NUMBER_MODES, GraphExample, Mode, 
 from strata_core.corpus.graphs.jsonl import BACKWARDS
 from strata_core.corpus.graphs.names import GraphNames
 from strata_core.errors import DataError
-from strata_core.models.graph_reasoner import GraphReasoner, ReasonerConfig
+from strata_core.models.graphs.graph_reasoner import GraphReasoner, ReasonerConfig
 from strata_core.tasks.graph_queries.answers import Reasoned, SelectedPath, reason
 from strata_core.tasks.kind import Question
 from strata_core.tasks.query_files import answered, as_reader, mode_faults, read_queries, refuse_sentences

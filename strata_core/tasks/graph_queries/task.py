@@ -22,9 +22,9 @@ from strata_core.evaluation.reasoning import (
     fit_temperatures,
     reasoning_metrics,
 )
-from strata_core.models.graph_reasoner import GraphReasoner, ReasonerConfig
+from strata_core.models.graphs.graph_reasoner import GraphReasoner, ReasonerConfig
+from strata_core.models.graphs.reasoning_batch import ReasoningBatch
 from strata_core.models.initialisation import initialise
-from strata_core.models.reasoning_batch import ReasoningBatch
 from strata_core.randomness import derive_seed
 from strata_core.recipes.graph import GRAPH_WEIGHTS, GraphRecipe
 from strata_core.tasks.graph_queries.batches import Drawn, reasoning_arrays

@@ -25,7 +25,7 @@ def _make_task(recipe: GraphRecipe, corpus: GraphCorpus) -> Task:
 
 
 def _build_model(config: Mapping[str, Any]) -> nn.Module:
-    from strata_core.models.knowledge_graph_reasoner import KnowledgeGraphConfig, KnowledgeGraphReasoner
+    from strata_core.models.graphs.knowledge_graph_reasoner import KnowledgeGraphConfig, KnowledgeGraphReasoner
 
     return KnowledgeGraphReasoner(KnowledgeGraphConfig.from_dict(config.get("model", {})))
 

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from strata_core.corpus.graphs.corpus import GraphCorpus
 from strata_core.errors import DataError, RecipeError
 from strata_core.evaluation.ranking import hits_at, mean_reciprocal_rank, realistic_ranks
-from strata_core.models.initialisation import initialise
-from strata_core.models.knowledge_graph_reasoner import (
+from strata_core.models.graphs.knowledge_graph_reasoner import (
     KnowledgeGraphConfig,
     KnowledgeGraphReasoner,
     Reached,
     WholeGraph,
 )
+from strata_core.models.initialisation import initialise
 from strata_core.objectives.link_prediction import EntityScores, filtered_cross_entropy
 from strata_core.recipes.graph import GraphRecipe
 from strata_core.tasks.graph_settings import refuse_reasoner_settings

@@ -25,7 +25,7 @@ def _make_task(recipe: GraphRecipe, corpus: GraphCorpus) -> Task:
 
 
 def _build_model(config: Mapping[str, Any]) -> nn.Module:
-    from strata_core.models.path_composition import CompositionConfig, PathComposition
+    from strata_core.models.graphs.path_composition import CompositionConfig, PathComposition
 
     return PathComposition(CompositionConfig.from_dict(config.get("model", {})))
 

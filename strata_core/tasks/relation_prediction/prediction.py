@@ -17,7 +17,7 @@ from strata_core.corpus.graphs.example import GraphExample, Mode
 from strata_core.corpus.graphs.names import GraphNames
 from strata_core.errors import DataError
 from strata_core.evaluation.voting import vote
-from strata_core.models.path_composition import CompositionConfig, PathComposition
+from strata_core.models.graphs.path_composition import CompositionConfig, PathComposition
 from strata_core.tasks.kind import Question
 from strata_core.tasks.query_files import answered, mode_faults, read_queries, refuse_sentences
 from strata_core.tasks.relation_prediction.batches import fixed_priorities, lay_out_paths

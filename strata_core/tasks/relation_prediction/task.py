@@ -15,8 +15,8 @@ from strata_core.corpus.graphs.corpus import GraphCorpus
 from strata_core.corpus.graphs.example import Mode
 from strata_core.errors import DataError, RecipeError
 from strata_core.evaluation.voting import vote
+from strata_core.models.graphs.path_composition import CompositionConfig, PathComposition
 from strata_core.models.initialisation import initialise
-from strata_core.models.path_composition import CompositionConfig, PathComposition
 from strata_core.objectives.composition import associativity_loss, closure_loss, composition_loss
 from strata_core.recipes.graph import GraphRecipe
 from strata_core.tasks.graph_settings import refuse_reasoner_settings

@@ -90,7 +90,7 @@ def test_a_new_task_is_trained_resumed_evaluated_asked_and_proved_without_a_chan
     (tmp_path / "asked.txt").write_text("Z")
     assert common < 2.5 < told(capsys, "predict", run, tmp_path / "asked.txt", "--quiet")["nats_per_byte"]
 
-    verified = told(capsys, "verify-manifest", run, "--replay", 60, "--json", "--quiet")
+    verified = told(capsys, "verify-manifest", run, "--replay", 60, "--json")
     assert verified["verdict"] == "ok"
 
 

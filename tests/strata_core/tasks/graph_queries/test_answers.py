@@ -5,7 +5,7 @@ import torch
 
 from strata_core.corpus.graphs.example import Branch, GraphExample, Mode, Query, Status
 from strata_core.tasks.graph_queries.answers import reason
-from tests.strata_core.models.reasoning_helpers import random_example, reader_of, small_reasoner
+from tests.strata_core.models.graphs.helpers import random_example, reader_of, small_reasoner
 
 torch.set_num_threads(1)
 

@@ -9,7 +9,7 @@ from strata_core.corpus.graphs.layout import GRAPHS_FOLDER
 from strata_core.corpus.graphs.output import finish_corpus
 from strata_core.corpus.graphs.writing import write_examples
 from strata_core.errors import DataError, RecipeError
-from strata_core.models.graph_reasoner import GraphReasoner
+from strata_core.models.graphs.graph_reasoner import GraphReasoner
 from strata_core.recipes import load_recipe
 from strata_core.tasks.graph_queries.task import GraphQueryTask
 from strata_core.training.distributed import ALONE

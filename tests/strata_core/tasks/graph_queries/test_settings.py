@@ -7,7 +7,7 @@ import torch
 from strata_core.corpus.generators.reasoning import SPLITS, ReasoningSettings
 from strata_core.corpus.graphs.corpus import open_graph_corpus
 from strata_core.corpus.graphs.preparation import prepare_reasoning_corpus
-from strata_core.models.reasoning_batch import ReasoningBatch
+from strata_core.models.graphs.reasoning_batch import ReasoningBatch
 from strata_core.recipes import load_recipe
 from strata_core.tasks.data import open_data
 from strata_core.tasks.graph_queries.task import GraphQueryTask

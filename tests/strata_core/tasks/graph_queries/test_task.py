@@ -11,7 +11,7 @@ from strata_core.corpus.graphs.corpus import open_graph_corpus
 from strata_core.corpus.graphs.preparation import prepare_reasoning_corpus
 from strata_core.errors import RecipeError
 from strata_core.evaluation.reasoning import macro_f1
-from strata_core.models.reasoning_batch import ReasoningBatch
+from strata_core.models.graphs.reasoning_batch import ReasoningBatch
 from strata_core.recipes import load_recipe
 from strata_core.recipes.graph import GRAPH_WEIGHTS
 from strata_core.tasks.graph_queries.task import GraphQueryTask

@@ -17,7 +17,7 @@ from strata_core.errors import DataError, RecipeError, UsageError
 from strata_core.inference.evaluation import evaluate_trained
 from strata_core.launch.starting import resume_run, train
 from strata_core.memory_fit.trace import trace_step
-from strata_core.models.knowledge_graph_reasoner import WholeGraph
+from strata_core.models.graphs.knowledge_graph_reasoner import WholeGraph
 from strata_core.objectives.link_prediction import filtered_cross_entropy
 from strata_core.recipes.loading import load_recipe
 from strata_core.tasks.link_prediction.task import LinkPredictionTask

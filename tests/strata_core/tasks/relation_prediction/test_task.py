@@ -17,7 +17,7 @@ from strata_core.corpus.graphs.preparation import prepare_clutrr_corpus
 from strata_core.errors import DataError, RecipeError, UsageError
 from strata_core.inference.evaluation import evaluate_trained
 from strata_core.launch.starting import train
-from strata_core.models.path_composition import CELLS
+from strata_core.models.graphs.path_composition import CELLS
 from strata_core.recipes import load_recipe
 from strata_core.tasks.relation_prediction.task import RelationPredictionTask
 from strata_core.training.distributed import ALONE, Ranks

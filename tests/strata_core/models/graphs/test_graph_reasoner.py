@@ -6,12 +6,12 @@ import torch
 
 from strata_core.corpus.graphs.example import Branch, GraphExample, GraphPath, Mode, PathKind, Query, Status
 from strata_core.errors import DataError, RecipeError
-from strata_core.models.graph_heads import effective_number
-from strata_core.models.graph_reasoner import GraphReasoner, ReasonerConfig
+from strata_core.models.graphs.graph_heads import effective_number
+from strata_core.models.graphs.graph_reasoner import GraphReasoner, ReasonerConfig
 from strata_core.recipes.graph import GRAPH_WEIGHTS
 from strata_core.tasks.graph_queries.losses import ReasoningLosses
 from strata_core.tasks.registry import model_from_config
-from tests.strata_core.models.reasoning_helpers import batch_of, random_example, reader_of, small_reasoner
+from tests.strata_core.models.graphs.helpers import batch_of, random_example, reader_of, small_reasoner
 
 torch.set_num_threads(1)
 

@@ -24,9 +24,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from strata_core.models.config import ModelConfig
+from strata_core.models.graphs.relational_passing import MessageWeights, PassingConfig
+from strata_core.models.graphs.segments import take_rows
 from strata_core.models.normalisation import RMSNorm
-from strata_core.models.relational_passing import MessageWeights, PassingConfig
-from strata_core.models.segments import take_rows
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from strata_core.models.graphs.segments import largest_rows, segment_logsumexp, sum_rows, take_rows
 from strata_core.models.perceptron import Perceptron
-from strata_core.models.segments import largest_rows, segment_logsumexp, sum_rows, take_rows
 
 
 class CosineLink(nn.Module):

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from strata_core.errors import RecipeError
-from strata_core.models.segments import sum_rows, take_rows
+from strata_core.models.graphs.segments import sum_rows, take_rows
 
 MESSAGES = ("distmult", "gate")
 

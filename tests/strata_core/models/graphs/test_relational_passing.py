@@ -5,7 +5,7 @@ import torch
 
 from strata_core.errors import RecipeError
 from strata_core.models import initialise
-from strata_core.models.relational_passing import Graphs, PassingConfig, RelationalPassing, with_inverses
+from strata_core.models.graphs.relational_passing import Graphs, PassingConfig, RelationalPassing, with_inverses
 
 torch.set_num_threads(1)
 

@@ -13,8 +13,8 @@ from strata_core.corpus.graphs.names import GraphNames
 from strata_core.corpus.graphs.reading import GraphReader
 from strata_core.corpus.graphs.writing import write_examples
 from strata_core.models import initialise
-from strata_core.models.graph_reasoner import GraphReasoner, ReasonerConfig
-from strata_core.models.reasoning_batch import ReasoningBatch
+from strata_core.models.graphs.graph_reasoner import GraphReasoner, ReasonerConfig
+from strata_core.models.graphs.reasoning_batch import ReasoningBatch
 from strata_core.tasks.graph_queries.batches import Drawn, reasoning_arrays
 
 NAMES = GraphNames(relations=("a", "b", "c", "d"), node_types=("x", "y"))

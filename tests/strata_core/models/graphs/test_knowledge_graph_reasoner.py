@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from strata_core.errors import DataError, RecipeError
-from strata_core.models.initialisation import initialise
-from strata_core.models.knowledge_graph_reasoner import (
+from strata_core.models.graphs.knowledge_graph_reasoner import (
     KnowledgeGraphConfig,
     KnowledgeGraphReasoner,
     Reached,
     WholeGraph,
 )
+from strata_core.models.initialisation import initialise
 from strata_core.tasks.link_prediction.batches import Frontier, KnowledgeGraph
 
 N_ENTITIES, N_RELATIONS = 9, 3

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from strata_core.models.segments import largest_rows, segment_logsumexp, sum_rows, take_rows
+from strata_core.models.graphs.segments import largest_rows, segment_logsumexp, sum_rows, take_rows
 
 OWNERS = torch.tensor([2, 0, 2, 2, 0])
 

@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from strata_core.errors import DataError
 from strata_core.models import initialise
-from strata_core.models.path_composition import CELLS, CompositionConfig, PathComposition
+from strata_core.models.graphs.path_composition import CELLS, CompositionConfig, PathComposition
 from strata_core.tasks.registry import model_from_config
 from strata_core.tasks.relation_prediction.bracketing import lay_out_trees
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from strata_core.models.relational_passing import RelationalPassing
-from strata_core.models.segments import take_rows
+from strata_core.models.graphs.relational_passing import RelationalPassing
+from strata_core.models.graphs.segments import take_rows
 
 
 def encode_paths(

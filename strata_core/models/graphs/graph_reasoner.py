@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from strata_core.corpus.graphs.example import N_STATUSES, Mode
 from strata_core.errors import RecipeError
 from strata_core.models.config import ModelConfig
-from strata_core.models.graph_heads import (
+from strata_core.models.graphs.graph_heads import (
     ConfidenceHead,
     CosineLink,
     NumberHead,
@@ -24,13 +24,13 @@ from strata_core.models.graph_heads import (
     StatusHead,
     effective_number,
 )
-from strata_core.models.path_encoder import encode_paths, last_nodes
-from strata_core.models.path_search import search_paths
+from strata_core.models.graphs.path_encoder import encode_paths, last_nodes
+from strata_core.models.graphs.path_search import search_paths
+from strata_core.models.graphs.query_encoder import QueryEncoder
+from strata_core.models.graphs.reasoning_batch import ReasoningBatch
+from strata_core.models.graphs.relational_passing import Graphs, PassingConfig, RelationalPassing, with_inverses
+from strata_core.models.graphs.segments import sum_rows, take_rows
 from strata_core.models.perceptron import Perceptron
-from strata_core.models.query_encoder import QueryEncoder
-from strata_core.models.reasoning_batch import ReasoningBatch
-from strata_core.models.relational_passing import Graphs, PassingConfig, RelationalPassing, with_inverses
-from strata_core.models.segments import sum_rows, take_rows
 
 LINK_HEADS = ("cosine", "mlp")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from strata_core.models.segments import take_rows
+from strata_core.models.graphs.segments import take_rows
 
 
 class QueryEncoder(nn.Module):

@@ -1,0 +1,1 @@
+"""Models that reason over graphs, and what they are made of."""
