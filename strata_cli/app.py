@@ -351,12 +351,42 @@ def verify_manifest(
             help="Train a run again from one checkpoint to the next, aside, and compare: up to STEP's, or the last.",
         ),
     ] = None,
+    signature: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Hold PATH, any folder or file, against this signature too."),
+    ] = None,
+    public_key: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The key whose owner has to have signed, as PEM.")
+    ] = None,
+    cert_chain: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Certificates you trust to name who signed, as PEM.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Hash files again, follow the chain of manifests, and report every fault in one pass."""
+    from strata_cli.commands.verify_manifest import SignatureOptions
     from strata_cli.commands.verify_manifest import verify_manifest as command
 
-    return command(path, quick=quick, replay=replay, json_output=json)
+    options = SignatureOptions(signature, public_key, cert_chain)
+    return command(path, quick=quick, replay=replay, json_output=json, options=options)
+
+
+@app.command("sign", short_help="Sign a folder or a file, for those who do not have strata too.")
+def sign(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A run, checkpoint, corpus, any folder, or a file.")],
+    key: Annotated[str, typer.Option(metavar="FILE", help="The private key: P-256, P-384 or P-521, as PEM.")],
+    cert: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The key's certificate and those above it, as PEM.")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The signature; must not exist. Default: NAME.sig, here.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Write a signature of all files as OpenSSF Model Signing v1.0 defines it."""
+    from strata_cli.commands.sign import sign_path as command
+
+    return command(path, key=key, certificates=cert, out=out, json_output=json)
 
 
 @recipes.command("list", short_help="List the shipped recipes.")

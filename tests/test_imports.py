@@ -11,7 +11,7 @@ import pytest
 import strata_cli
 import strata_core
 
-NO_TORCH_ROOMS = ("recipes", "manifest", "audit")
+NO_TORCH_ROOMS = ("recipes", "manifest", "audit", "attestation")
 """Every module of these rooms."""
 
 NO_TORCH_MODULES = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,26 +15,57 @@ from strata_cli.display.figures import bytes_text, count_text
 from strata_cli.display.output import write_json, write_text
 from strata_cli.display.progress import shown_progress
 from strata_cli.display.streams import columns, is_live, printable, wants_colour
-from strata_core.errors import VerificationError
+from strata_core.errors import UsageError, VerificationError
 from strata_core.files import expand_path
 from strata_core.manifest import Fault, Report, verify
 from strata_core.manifest.faults import FAULT_KINDS
 from strata_core.manifest.names import show_name
+from strata_core.observer import Observer
 
 if TYPE_CHECKING:
+    from strata_core.attestation.verification import SignatureOutcome
     from strata_core.replay.proof import Replay
 
 _DIGEST_DIGITS = 64
 _SHOWN_DIGITS = 12
 
 
-def verify_manifest(path: str, *, quick: bool, replay: str | None, json_output: bool) -> int:
+@dataclass(frozen=True)
+class SignatureOptions:
+    """What `--signature`, `--public-key` and `--cert-chain` say, each None where it is not given."""
+
+    signature: str | None = None
+    public_key: str | None = None
+    cert_chain: str | None = None
+
+    def check(self) -> None:
+        """Refuses options that do not go together.
+
+        Raises:
+            UsageError: two kinds of trust, or trust without a signature.
+        """
+        if self.public_key is not None and self.cert_chain is not None:
+            raise UsageError(
+                "--public-key and --cert-chain exclude each other", hint="give the one that vouches for it"
+            )
+        if self.signature is None and (self.public_key is not None or self.cert_chain is not None):
+            option = "--cert-chain" if self.public_key is None else "--public-key"
+            raise UsageError(f"{option} goes with --signature FILE", hint="name the signature that it vouches for")
+
+
+NO_SIGNATURE = SignatureOptions()
+
+
+def verify_manifest(
+    path: str, *, quick: bool, replay: str | None, json_output: bool, options: SignatureOptions = NO_SIGNATURE
+) -> int:
     """Verifies what lies at a path and prints what was found.
 
     Args:
-        path: a run, checkpoint, corpus, manifest or list of checksums.
+        path: a run, checkpoint, corpus, manifest or list of checksums; with a signature any folder or file.
         quick: compare sizes only.
         replay: the step of a run to train up to again, "last", or None for no replay.
+        options: the signature to hold it against, and whom to trust.
         json_output: print one JSON object.
 
     Returns:
@@ -41,21 +73,23 @@ def verify_manifest(path: str, *, quick: bool, replay: str | None, json_output: 
 
     Raises:
         UsageError: the path does not exist, or cannot be replayed to that step.
-        DataError: there is no manifest, or it cannot be used; or the run cannot be replayed here.
+        DataError: there is no manifest, or it or the signature cannot be used; or the run cannot be replayed here.
     """
     step = parse_step(replay) if replay is not None else None
+    options.check()
     place = expand_path(path)
     with shown_progress(quiet=json_output or not is_live(sys.stderr)) as observer:
-        report = verify(place, quick=quick, observer=observer)
+        report, signature = _verified(place, options, quick, observer)
     if not json_output:
         _write_faults(report.faults)
-        write_text("\n".join([*_remarks(report), _summary(report)]))
+        signed = [_signature_line(signature)] if signature is not None else []
+        write_text("\n".join([*_remarks(report), *signed, _summary(report)]))
     outcome = None
     if replay is not None:
         with shown_progress(quiet=json_output) as observer:
             outcome = replay_run(place, report, step, observer)
     if json_output:
-        write_json(_json(report, outcome, replayed=replay is not None))
+        write_json(_json(report, outcome, signature, replayed=replay is not None))
     else:
         if replay is not None:
             write_replay(outcome)
@@ -63,8 +97,23 @@ def verify_manifest(path: str, *, quick: bool, replay: str | None, json_output: 
     return 0 if report.ok and (outcome is None or outcome.equal) else VerificationError.exit_code
 
 
-def _json(report: Report, outcome: Replay | None, *, replayed: bool) -> dict[str, Any]:
+def _verified(
+    place: Path, options: SignatureOptions, quick: bool, observer: Observer
+) -> tuple[Report, SignatureOutcome | None]:
+    if options.signature is None:
+        return verify(place, quick=quick, observer=observer), None
+    from strata_core.attestation.verification import Trust, verify_signature
+
+    key, chain = (None if given is None else expand_path(given) for given in (options.public_key, options.cert_chain))
+    return verify_signature(place, expand_path(options.signature), Trust(key, chain), quick=quick, observer=observer)
+
+
+def _json(
+    report: Report, outcome: Replay | None, signature: SignatureOutcome | None, *, replayed: bool
+) -> dict[str, Any]:
     result = report.to_json()
+    if signature is not None:
+        result["signature"] = signature.to_json()
     if replayed:
         result["replay"] = replay_json(outcome)
     if outcome is not None and not outcome.equal:
@@ -110,6 +159,16 @@ def _remarks(report: Report) -> list[str]:
         for parent in report.parents
     ]
     return [printable(line) for line in [*(f"note: {note}" for note in report.notes), *parents]]
+
+
+def _signature_line(signature: SignatureOutcome) -> str:
+    name, digest = signature.subject
+    signer = f"key {signature.signer[:_SHOWN_DIGITS]}" if signature.method == "key" else signature.signer
+    verdict = f"holds, by {signer}" if signature.holds else "does not hold"
+    unchecked = ", identity unchecked" if signature.identity == "unchecked" else ""
+    return printable(
+        f"signature: {verdict}{unchecked}: {name} {digest[:_SHOWN_DIGITS]}, {signature.files} files listed"
+    )
 
 
 def _summary(report: Report) -> str:

@@ -43,7 +43,7 @@ def compare_run(
     entries = [*manifest.files, *state.files, *state.logs]
     survey.add([*faults, *entry_faults(entries)])
     by_path = {entry.path: entry for entry in reversed(entries)}
-    present = {name: item for name, item in found.items() if not _is_of_no_account(name, item)}
+    present = {name: item for name, item in found.items() if not is_of_no_account(name, item)}
     if not state.final:
         present = _without_leftovers(survey, present, listed=by_path.keys())
     checkpoints = {name: item for name, item in present.items() if name.startswith(f"{CHECKPOINTS}/")}
@@ -78,7 +78,8 @@ def _without_leftovers(survey: Survey, present: Mapping[str, Found], *, listed: 
     return kept
 
 
-def _is_of_no_account(name: str, item: Found) -> bool:
+def is_of_no_account(name: str, item: Found) -> bool:
+    """Whether a name in a run says nothing about the run: its lock, and what other ranks printed."""
     if name == "logs":
         return item.kind == "a folder"
     return name == LOCK_NAME or (item.kind == "a file" and _RANK_LOG.fullmatch(name) is not None)

@@ -27,13 +27,16 @@ _SECONDS_BETWEEN_REPORTS = 0.2
 _LONG_READ_BYTES = 1 << 28
 
 
-def verify(path: str | os.PathLike[str], *, quick: bool = False, observer: Observer = SILENT) -> Report:
+def verify(
+    path: str | os.PathLike[str], *, quick: bool = False, apart: Path | None = None, observer: Observer = SILENT
+) -> Report:
     """Holds a folder against its manifest and follows the chain of parents.
 
     Args:
         path: a corpus, run or checkpoint folder (or a link to one), a manifest file, or a SHA256SUMS file. A
             file is about the folder that it lies in.
         quick: names, types and sizes only; no content is read.
+        apart: a file that is no part of the folder wherever it lies: its signature.
         observer: told about progress in bytes, and of the first fault when a long read lies ahead.
 
     Returns:
@@ -48,6 +51,8 @@ def verify(path: str | os.PathLike[str], *, quick: bool = False, observer: Obser
     data = read_manifest_file(source)
     found, faults = look_around(folder)
     found.pop(source.name, None)
+    if apart is not None:
+        found.pop(os.path.relpath(os.path.realpath(apart), os.path.realpath(folder)), None)
     survey = Survey(faults=faults)
     listing = parse_listing(data, found, source=source)
     if listing is not None:
@@ -58,7 +63,7 @@ def verify(path: str | os.PathLike[str], *, quick: bool = False, observer: Obser
         describes, digest = manifest.describes, manifest.digest
         _compare_described(survey, folder, manifest, faults, found)
         _follow_parents(survey, manifest, folder, quick=quick, seen={manifest.digest})
-    checked_bytes = 0 if quick else _compare_contents(survey, observer)
+    checked_bytes = 0 if quick else compare_contents(survey, observer)
     return Report(
         path=os.fspath(path),
         describes=describes,
@@ -160,8 +165,8 @@ def _compare_parent(survey: Survey, parent: Parent, place: Path, *, quick: bool)
     return manifest
 
 
-def _compare_contents(survey: Survey, observer: Observer) -> int:
-    """Hashes what is left to hash, largest files first; returns the number of bytes."""
+def compare_contents(survey: Survey, observer: Observer) -> int:
+    """Hashes what a survey left to hash, largest files first, adding faults; returns the number of bytes."""
     jobs = sorted(survey.jobs, key=lambda job: -job[1].size)
     total_bytes = sum(entry.size for _, entry in jobs)
     if survey.faults and total_bytes >= _LONG_READ_BYTES:
