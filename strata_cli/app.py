@@ -327,12 +327,16 @@ def inspect_ckpt(
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail on classes outside the known-good list as well.")
     ] = False,
+    bom: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write a CycloneDX 1.6 bill of materials of a sound run or checkpoint."),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Look into a checkpoint without loading it: nothing is unpickled, and no tensor is read but with --stats."""
     from strata_cli.commands.inspect_ckpt import inspect_ckpt as command
 
-    return command(path, stats=stats, diff=diff, tensors=tensors, strict=strict, json_output=json)
+    return command(path, stats=stats, diff=diff, tensors=tensors, strict=strict, json_output=json, bom=bom)
 
 
 @app.command(
@@ -361,14 +365,24 @@ def verify_manifest(
     cert_chain: Annotated[
         str | None, typer.Option(metavar="FILE", help="Certificates you trust to name who signed, as PEM.")
     ] = None,
+    attest: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write an in-toto statement of what was verified; must not exist."),
+    ] = None,
+    statement: Annotated[
+        Literal["replay", "slsa"] | None,
+        typer.Option(help="What it states: a replay besides, or SLSA provenance: how it came to be."),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Hash files again, follow the chain of manifests, and report every fault in one pass."""
+    from strata_cli.commands.attest import AttestOptions
     from strata_cli.commands.verify_manifest import SignatureOptions
     from strata_cli.commands.verify_manifest import verify_manifest as command
 
     options = SignatureOptions(signature, public_key, cert_chain)
-    return command(path, quick=quick, replay=replay, json_output=json, options=options)
+    asked = AttestOptions(attest, statement)
+    return command(path, quick=quick, replay=replay, json_output=json, options=options, attest=asked)
 
 
 @app.command("sign", short_help="Sign a folder or a file, for those who do not have strata too.")

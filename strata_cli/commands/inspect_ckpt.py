@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from strata_cli.commands.bill import write_bill
 from strata_cli.display.figures import bytes_text, count_text
 from strata_cli.display.output import write_json, write_text
+from strata_cli.display.prediction_output import check_place
 from strata_cli.display.progress import shown_progress
 from strata_cli.display.streams import columns, is_live, printable, wants_colour
 from strata_cli.display.table import write_pairs
@@ -26,7 +28,14 @@ _COLOURS = {"ok": "green", "unknown-global": "yellow"}
 
 
 def inspect_ckpt(
-    path: str, *, stats: bool, diff: str | None, tensors: str | None, strict: bool, json_output: bool
+    path: str,
+    *,
+    stats: bool,
+    diff: str | None,
+    tensors: str | None,
+    strict: bool,
+    json_output: bool,
+    bom: str | None = None,
 ) -> int:
     """Inspects a checkpoint file, checkpoint folder or run, and prints what was found.
 
@@ -36,6 +45,7 @@ def inspect_ckpt(
         tensors: a shell pattern of the names to list.
         strict: whether classes outside the known-good list fail.
         json_output: print one JSON object in place of tables.
+        bom: the bill of materials to write where nothing is wrong.
 
     Returns:
         0 when nothing is wrong, 4 when it is unsafe or has impossible numbers, 5 when it is damaged.
@@ -45,6 +55,8 @@ def inspect_ckpt(
         DataError: one of them may not be read.
     """
     difference = None
+    if bom is not None:
+        check_place(expand_path(bom), option="--bom")
     with shown_progress(quiet=json_output or not is_live(sys.stderr)) as observer:
         report = inspect_checkpoint(expand_path(path), stats=stats, tensors=tensors, observer=observer)
         if diff is not None:
@@ -61,6 +73,8 @@ def inspect_ckpt(
         if difference is not None:
             _write_difference(difference)
         _write_verdict(report)
+    if bom is not None and report.exit_code(strict=strict) == 0:
+        write_bill(expand_path(path), expand_path(bom))
     return report.exit_code(strict=strict)
 
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from strata_cli.commands.attest import NO_STATEMENT, AttestOptions, write_statement
 from strata_cli.commands.replay import next_command, parse_step, replay_json, replay_run, write_replay
 from strata_cli.commands.training_command import training_command
 from strata_cli.display.figures import bytes_text, count_text
 from strata_cli.display.output import write_json, write_text
 from strata_cli.display.progress import shown_progress
 from strata_cli.display.streams import columns, is_live, printable, wants_colour
+from strata_cli.replay_option import LAST
 from strata_core.errors import UsageError, VerificationError
 from strata_core.files import expand_path
 from strata_core.manifest import Fault, Report, verify
@@ -57,7 +59,13 @@ NO_SIGNATURE = SignatureOptions()
 
 
 def verify_manifest(
-    path: str, *, quick: bool, replay: str | None, json_output: bool, options: SignatureOptions = NO_SIGNATURE
+    path: str,
+    *,
+    quick: bool,
+    replay: str | None,
+    json_output: bool,
+    options: SignatureOptions = NO_SIGNATURE,
+    attest: AttestOptions = NO_STATEMENT,
 ) -> int:
     """Verifies what lies at a path and prints what was found.
 
@@ -66,6 +74,7 @@ def verify_manifest(
         quick: compare sizes only.
         replay: the step of a run to train up to again, "last", or None for no replay.
         options: the signature to hold it against, and whom to trust.
+        attest: the statement to write where nothing is wrong; `replay` means one about the last step, if none is given.
         json_output: print one JSON object.
 
     Returns:
@@ -75,8 +84,11 @@ def verify_manifest(
         UsageError: the path does not exist, or cannot be replayed to that step.
         DataError: there is no manifest, or it or the signature cannot be used; or the run cannot be replayed here.
     """
+    if replay is None and attest.statement == "replay":
+        replay = LAST
     step = parse_step(replay) if replay is not None else None
     options.check()
+    attest.check(quick=quick)
     place = expand_path(path)
     with shown_progress(quiet=json_output or not is_live(sys.stderr)) as observer:
         report, signature = _verified(place, options, quick, observer)
@@ -88,13 +100,18 @@ def verify_manifest(
     if replay is not None:
         with shown_progress(quiet=json_output) as observer:
             outcome = replay_run(place, report, step, observer)
+    is_whole = report.ok and (outcome is None or outcome.equal)
+    written = write_statement(attest, place, report, outcome, signature) if is_whole else None
     if json_output:
-        write_json(_json(report, outcome, signature, replayed=replay is not None))
+        result = _json(report, outcome, signature, replayed=replay is not None)
+        write_json(result if attest.file is None else {**result, "statement": str(written) if written else None})
     else:
         if replay is not None:
             write_replay(outcome)
+        if attest.file is not None:
+            write_text(printable(f"statement: {written or 'not written, since not all holds'}"))
         write_text(f"next: {_next_command(report) if outcome is None else next_command(report.path, outcome)}")
-    return 0 if report.ok and (outcome is None or outcome.equal) else VerificationError.exit_code
+    return 0 if is_whole else VerificationError.exit_code
 
 
 def _verified(

@@ -10,7 +10,7 @@ from strata_core.errors import PlaceTakenError, UsageError
 from strata_core.files import write_file
 
 
-def check_place(out: Path) -> None:
+def check_place(out: Path, *, option: str = "--out") -> None:
     """Refuses a place that cannot take a new file.
 
     Raises:
@@ -18,9 +18,9 @@ def check_place(out: Path) -> None:
         UsageError: its folder is not.
     """
     if os.path.lexists(out):
-        raise PlaceTakenError(f"{out} exists already", hint="choose another --out; nothing is overwritten")
+        raise PlaceTakenError(f"{out} exists already", hint=f"choose another {option}; nothing is overwritten")
     if not out.parent.is_dir():
-        raise UsageError(f"{out.parent}: no such directory", hint="make it first, or choose another --out")
+        raise UsageError(f"{out.parent}: no such directory", hint=f"make it first, or choose another {option}")
 
 
 def write_prediction(data: bytes, out: Path | None) -> None:
