@@ -385,6 +385,18 @@ def verify_manifest(
     return command(path, quick=quick, replay=replay, json_output=json, options=options, attest=asked)
 
 
+@app.command("compare", short_help="Find where two runs of one recipe part, and which of them is right.")
+def compare(
+    run_a: Annotated[str, typer.Argument(metavar="RUN_A", help="A run.")],
+    run_b: Annotated[str, typer.Argument(metavar="RUN_B", help="Another run of the same recipe.")],
+    json: Json = False,
+) -> int:
+    """Compare records and checkpoints of two runs; where they differ, train that stretch of both again."""
+    from strata_cli.commands.compare import compare as command
+
+    return command(run_a, run_b, json_output=json)
+
+
 @app.command("sign", short_help="Sign a folder or a file, for those who do not have strata too.")
 def sign(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A run, checkpoint, corpus, any folder, or a file.")],

@@ -83,7 +83,7 @@ ROOMS = (
     ("errors", "dotted", "observer", "randomness"),
     ("files",),
     ("manifest",),
-    ("audit",),
+    ("audit", "attestation"),
     ("corpus",),
     ("recipes",),
     ("models",),
