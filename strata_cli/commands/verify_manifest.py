@@ -110,7 +110,8 @@ def verify_manifest(
             write_replay(outcome)
         if attest.file is not None:
             write_text(printable(f"statement: {written or 'not written, since not all holds'}"))
-        write_text(f"next: {_next_command(report) if outcome is None else next_command(report.path, outcome)}")
+        following = _next_command(report, signature) if outcome is None else next_command(report.path, outcome)
+        write_text(f"next: {following}")
     return 0 if is_whole else VerificationError.exit_code
 
 
@@ -199,8 +200,10 @@ def _summary(report: Report) -> str:
     return printable(f"failed: {counts}; {looked_at}")
 
 
-def _next_command(report: Report) -> str:
+def _next_command(report: Report, signature: SignatureOutcome | None) -> str:
     path = shlex.quote(printable(report.path))
+    if signature is not None and not signature.holds and len(report.faults) == 1:
+        return "ask who signed for the key or the certificate that belongs to this signature, or for a new one"
     if not report.ok:
         return f"get what is named above from where it came from, then strata verify-manifest {path}"
     if report.quick:

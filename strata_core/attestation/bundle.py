@@ -96,6 +96,8 @@ def read_bundle(path: Path) -> Bundle:
         raise DataError(f"{source}: {len(signatures)} signatures in the envelope, where a bundle has one")
     if not isinstance(signatures[0], dict):
         raise DataError(f"{source}: the signature is not an object")
+    if not isinstance(signatures[0].get("keyid", ""), str | None):
+        raise DataError(f"{source}: keyid is not text")
     method, hint, certificates = _signer(_object(content, "verificationMaterial", source), source)
     return Bundle(
         method, _bytes(envelope, "payload", source), _bytes(signatures[0], "sig", source), hint, tuple(certificates)
@@ -103,6 +105,11 @@ def read_bundle(path: Path) -> Bundle:
 
 
 def _signer(material: dict[str, Any], source: str) -> tuple[Method, str, list[bytes]]:
+    unknown = material.keys() - _METHODS.keys() - {"tlogEntries", "timestampVerificationData"}
+    if unknown:
+        raise DataError(f"{source}: verificationMaterial has the unknown key {min(unknown)!a}")
+    if material.get("tlogEntries") is not None:
+        _list(material, "tlogEntries", source)
     given = [key for key in _METHODS if key in material]
     if len(given) != 1:
         named = " and ".join(given) or "nothing"

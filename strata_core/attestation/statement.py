@@ -93,8 +93,7 @@ def parse_statement(payload: bytes, *, source: str) -> tuple[SignedContent, list
         raise DataError(f"{source}: the statement has no predicate")
     ignored, follows_links = _serialization(predicate.get("serialization"), source)
     entries, faults = _entries(predicate.get("resources"), source)
-    content_digests = [item["digest"] for item in predicate["resources"]]
-    if not faults and subject_digest(content_digests) != digest:
+    if not faults and subject_digest([item["digest"] for item in predicate["resources"]]) != digest:
         raise DataError(f"{source}: it contradicts itself: the subject's digest is not that of the resources")
     return SignedContent(name, digest, entries, ignored, follows_links), faults
 

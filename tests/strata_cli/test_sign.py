@@ -61,6 +61,16 @@ def test_every_fault_and_the_signatures_are_told_with_exit_code_4(model, signer,
     assert result["changed"] == ["weights.bin"]
 
 
+def test_a_signature_of_somebody_else_leads_back_to_who_signed(model, signer, capsys, tmp_path):
+    signed(signer)
+    other = make_signer(tmp_path / "other")
+    capsys.readouterr()
+    assert main.run(["verify-manifest", "model", "--signature", "model.sig", "--public-key", str(other.public)]) == 4
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("other: model.sig: the signature does not hold: it names another key, ")
+    assert lines[1].startswith("signature: does not hold: model ") and lines[-1].startswith("next: ask who signed")
+
+
 def test_a_bundle_that_cannot_be_used_ends_with_5_and_a_missing_one_with_2(model, signer, capsys):
     (model.parent / "empty.sig").write_bytes(b"")
     command = ["verify-manifest", "model", "--public-key", str(signer.public), "--signature"]

@@ -205,6 +205,16 @@ def test_an_honest_run_is_replayed_with_or_without_a_step(trained, capsys):
     assert (replay["from_step"], replay["to_step"], replay["equal"], replay["first_difference"]) == (0, 2, True, None)
 
 
+def test_a_replay_is_attested_to_and_a_bill_of_the_run_written(trained, tmp_path, capsys):
+    run, statement, bill = str(trained / "run"), tmp_path / "replay.json", tmp_path / "bill.json"
+    assert main.run(["verify-manifest", run, "--attest", str(statement), "--statement", "replay"]) == 0
+    replay = json.loads(statement.read_bytes())["predicate"]["replay"]
+    assert (replay["from_step"], replay["to_step"], replay["comparison"]) == (2, 4, "bit for bit") and replay["equal"]
+    assert main.run(["inspect-ckpt", run, "--bom", str(bill)]) == 0
+    model = json.loads(bill.read_bytes())["metadata"]["component"]
+    assert model["name"] == "run/step-00000004" and model["modelCard"]["modelParameters"]["datasets"]
+
+
 def test_a_forgery_that_ordinary_verification_passes_is_found_by_replay(trained, tmp_path, capsys):
     run = str(forge(trained, tmp_path))
     assert main.run(["verify-manifest", run]) == 0

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509 import load_der_x509_certificate
 
 from strata_core.attestation.signing import sign
+from strata_core.attestation.statement import subject_digest
 from strata_core.errors import DataError, UsageError, VerificationError
 from tests.strata_core.attestation.signers import CURVES, Signer, make_signer, write_certificates, write_key
 
@@ -51,6 +52,14 @@ def test_the_statement_lists_all_files_in_order_with_the_digests_that_the_specif
         "ignore_paths": [".git", ".gitattributes", ".github", ".gitignore", "model.sig"],
     }
     assert (signed.files, signed.method) == (6, "key")
+
+
+def test_the_subject_of_the_specifications_own_example_comes_out() -> None:
+    resources = (
+        "bc9a717db6064a32cbe9eae6fc40651dd6d36ef1757183f590eff2b1765d7ebc",
+        "32dcb1f8e1ae52d5963e56a6ba06ab58b424c15ed2a6b70d2feca1d089370028",
+    )
+    assert subject_digest(resources) == "92745110b1ab4368471cbe31664e10174e954b113a3df333db860317b2c6dec4"
 
 
 @pytest.mark.parametrize("curve", CURVES)

@@ -264,6 +264,14 @@ def test_a_keyless_bundle_is_checked_but_for_the_identity_and_says_so(model, sig
     assert verify_signature(model, bundle, Trust())[0].paths("changed") == ["weights.bin"]
 
 
+@pytest.mark.parametrize("keyid", [None, "", "somebody"])
+def test_the_name_of_the_key_in_the_envelope_does_not_matter(model, signer, signature, keyid):
+    edit(signature, lambda bundle: bundle["dsseEnvelope"]["signatures"][0].update(keyid=keyid))
+    assert verify_signature(model, signature, Trust(public_key=signer.public))[1].holds
+    edit(signature, lambda bundle: bundle["dsseEnvelope"]["signatures"][0].pop("keyid"))
+    assert verify_signature(model, signature, Trust(public_key=signer.public))[1].holds
+
+
 def test_trust_has_to_be_given_but_for_a_keyless_bundle(model, signer, signature, tmp_path):
     by_chain = signed(model, tmp_path / "chain.sig", signer, chain=True)
     for bundle, option in ((signature, "--public-key"), (by_chain, "--cert-chain")):
@@ -281,6 +289,18 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "no media type": (lambda bundle: bundle.pop("mediaType"), "mediaType is missing"),
     "an unknown key": (lambda bundle: bundle.update(messageSignature={}), "unknown key"),
+    "an unknown kind of signer": (
+        lambda bundle: bundle["verificationMaterial"].update(TlogEntries=[]),
+        "unknown key 'TlogEntries'",
+    ),
+    "a log that is none": (
+        lambda bundle: bundle["verificationMaterial"].update(tlogEntries="x"),
+        "tlogEntries is not a list",
+    ),
+    "a key's name that is none": (
+        lambda bundle: bundle["dsseEnvelope"]["signatures"][0].update(keyid=1),
+        "keyid is not text",
+    ),
     "no signature": (lambda bundle: bundle["dsseEnvelope"].update(signatures=[]), "0 signatures"),
     "two signatures": (
         lambda bundle: bundle["dsseEnvelope"].update(signatures=bundle["dsseEnvelope"]["signatures"] * 2),
@@ -349,6 +369,14 @@ def test_a_resource_that_leads_outside_is_refused_from_its_text_alone(model, sig
     resign(signature, signer, change)
     report, _ = verify_signature(model, signature, Trust(public_key=signer.public))
     assert report.paths("other") == [name] and report.paths("extra") == ["config.json"]
+
+
+@pytest.mark.parametrize("digest", [None, 1, "", "AB" * 32, "ab" * 31])
+def test_a_resource_with_a_malformed_digest_is_named(model, signer, signature, digest):
+    resign(signature, signer, lambda it: it["predicate"]["resources"][0].update(digest=digest))
+    assert verify_signature(model, signature, Trust(public_key=signer.public))[0].paths("other") == ["config.json"]
+    resign(signature, signer, lambda it: it["predicate"]["resources"][0].pop("digest"))
+    assert verify_signature(model, signature, Trust(public_key=signer.public))[0].paths("other") == ["config.json"]
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"null", b"{", b"\xff\xfe", b"[" * 100_000])
