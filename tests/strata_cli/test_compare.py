@@ -12,6 +12,7 @@ import pytest
 from strata_cli import main
 from strata_core.manifest import Manifest, hash_files
 from strata_core.recipes import load_recipe
+from strata_core.training.schedule import CosineSchedule
 from tests.strata_core.conftest import TINY
 
 NORM = "transformer.norm.weight"
@@ -83,6 +84,23 @@ def test_a_weight_that_was_replaced_is_named_with_its_step_and_the_right_run(tra
     answer = json.loads(capsys.readouterr().out)
     assert (answer["verdict"], answer["first_step"], answer["tensor"]) == ("differ", 4, NORM)
     assert answer["right"] == ("b" if order == "forged first" else "a")
+
+
+def test_one_step_trained_at_another_rate_is_named_in_a_run_that_is_whole(trained, monkeypatch, capsys):
+    honest_rate = CosineSchedule.rate
+    recipe = load_recipe(trained / "run/recipe.toml", "lm", [f"corpus.path={trained / 'corpus'}"])
+
+    from strata_core.launch.starting import train
+
+    with monkeypatch.context() as altered:
+        altered.setattr(
+            CosineSchedule, "rate", lambda self, step: honest_rate(self, step) * (1.01 if step == 2 else 1.0)
+        )
+        train(recipe, trained / "altered", device="cpu")
+    assert main.run(["compare", str(trained / "altered"), str(trained / "run"), "--json"]) == 4
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["first_step"], answer["checkpoint_step"], answer["right"]) == (3, 4, "b")
+    assert answer["tensor"].startswith("transformer.")
 
 
 def test_a_record_that_was_changed_is_named_by_its_step(trained, tmp_path, capsys):
