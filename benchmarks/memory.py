@@ -1,11 +1,11 @@
 """Predicted against measured memory of training steps on a CPU, in one table.
 
-Run: python benchmarks/memory.py [--only NAME]...
+Run: python benchmarks/memory.py [--only NAME]... [--repeat N]
      python benchmarks/memory.py --hard-cap 40
 
 Each configuration runs in a process of its own. Columns: the predicted peak of the tensors; the peak of two real steps
 by torch's MemTracker, and the prediction's error against it; the predicted peak of the whole process; the largest
-resident size of `train_lm` with its checkpoints, and the prediction's error against that.
+resident size of `train_lm` with its checkpoints, the largest of N runs, and the prediction's error against that.
 
 With --hard-cap, runs of `train_lm` under RLIMIT_DATA, which counts what a process may write to as the kernel hands it
 out: heap, checkpoint copies, thread stacks. The limits lie between 0.75 and 1.3 times what a run of the configuration
@@ -71,6 +71,7 @@ MIB = 2**20
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=CONFIGURATIONS, help="configurations to run; default: all")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="runs of each configuration; default: 1")
     parser.add_argument("--hard-cap", type=int, metavar="RUNS", help="runs under a limit instead of the table")
     parser.add_argument("--worker", choices=("tensors", "train"), help=argparse.SUPPRESS)
     parser.add_argument("--limit", type=int, help=argparse.SUPPRESS)
@@ -82,24 +83,26 @@ def main() -> None:
     elif arguments.hard_cap:
         _hard_cap_table(arguments.hard_cap, tuple(arguments.only or HARD_CAP_CONFIGURATIONS))
     else:
-        _prediction_table(arguments.only or list(CONFIGURATIONS))
+        _prediction_table(arguments.only or list(CONFIGURATIONS), arguments.repeat)
 
 
-def _prediction_table(names: list[str]) -> None:
+def _prediction_table(names: list[str], repeat: int) -> None:
     header = ("tensors MiB", "measured", "error", "process MiB", "resident", "error")
     print(f"{'configuration':<20}" + "".join(f"{title:>13}" for title in header))
     errors = []
     for name in names:
         tensors = _worker("tensors", name)[0]
-        process = _last(_worker("train", name))
+        runs = [_last(_worker("train", name)) for _ in range(repeat)]
+        predicted = min(run["predicted"] for run in runs)
+        resident = max(run["resident"] for run in runs)
         errors.append(tensors["predicted"] / tensors["measured"] - 1)
-        process_error = process["predicted"] / process["resident"] - 1
+        process_error = predicted / resident - 1
         figures = (
             f"{tensors['predicted'] / MIB:.1f}",
             f"{tensors['measured'] / MIB:.1f}",
             f"{errors[-1]:+.3%}",
-            f"{process['predicted'] / MIB:.0f}",
-            f"{process['resident'] / MIB:.0f}",
+            f"{predicted / MIB:.0f}",
+            f"{resident / MIB:.0f}",
             f"{process_error:+.1%}",
         )
         print(f"{name:<20}" + "".join(f"{figure:>13}" for figure in figures), flush=True)

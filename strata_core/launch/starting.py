@@ -20,6 +20,7 @@ from strata_core.tasks.registry import make_task
 from strata_core.training.checkpoint import LoadedCheckpoint, load_checkpoint, newest_whole
 from strata_core.training.checkpoint.folders import named_checkpoint
 from strata_core.training.distributed import choose_device
+from strata_core.training.memory import resident_bytes
 from strata_core.training.progress import TrainerState
 from strata_core.training.run.folder import RunFolder
 from strata_core.training.stop import StopRequests
@@ -71,6 +72,7 @@ def plan_memory(
         device_memory_bytes=device_memory_bytes,
         ranks_on_host=ranks_on_host,
         changeable=changeable,
+        resident_bytes=resident_bytes() if world_size == 1 else 0,
     )
     if refusal is not None and dry_run:
         remedy = "" if refusal.hint is None else f" ({refusal.hint})"

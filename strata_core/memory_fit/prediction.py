@@ -48,6 +48,7 @@ def predict_memory(
     device_memory_bytes: int | None = None,
     ranks_on_host: int | None = None,
     changeable: frozenset[str] | None = None,
+    resident_bytes: int = 0,
 ) -> MemoryPlan:
     """Predicts the peak of one rank; nothing of the model's size is allocated.
 
@@ -62,13 +63,14 @@ def predict_memory(
         device_memory_bytes: memory of the device; None: what is free on this machine's.
         ranks_on_host: ranks that share this machine's memory; None: all of them.
         changeable: the settings that remedies may change; None: all.
+        resident_bytes: CPU: what this process has resident now, where it will train itself; 0 where another will.
 
     Raises:
         RecipeError: the batch cannot be cut into these micro-batches and ranks.
     """
     if device_memory_bytes is None:
         device_memory_bytes = free_device_bytes(device_type, ranks_on_host=ranks_on_host or world_size)
-    predictor = _Predictor(make_task, recipe, device_type, world_size, device_memory_bytes)
+    predictor = _Predictor(make_task, recipe, device_type, world_size, device_memory_bytes, resident_bytes)
     parts = predictor.parts(predictor.asked, {})
     largest = predictor.largest_micro_batch({})
     fits = sum(parts.values()) <= device_memory_bytes
@@ -98,12 +100,14 @@ class _Predictor:
         device_type: str,
         world_size: int,
         budget_bytes: int,
+        resident_bytes: int,
     ) -> None:
         self._make_task = make_task
         self._recipe = recipe
         self._device_type = device_type
         self._world_size = world_size
         self._budget_bytes = budget_bytes
+        self._resident_bytes = resident_bytes
         task = make_task(recipe)
         self._refused_anyway = _refusal(task)
         self.asked = self._trace(recipe, task)
@@ -154,6 +158,7 @@ class _Predictor:
             recompute=changes.get("memory.recompute", self._recipe.memory.recompute),
             accumulates=size * self._world_size < batch.batch_size,
             shapes_vary=step.shapes_vary,
+            resident_bytes=self._resident_bytes,
         )
 
     def fits(self, changes: Settings) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 
+import psutil
 import torch
 
 
@@ -14,3 +15,8 @@ def peak_bytes(device: torch.device) -> int:
         return torch.cuda.max_memory_allocated(device)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def resident_bytes() -> int:
+    """The resident size of this process now."""
+    return int(psutil.Process().memory_info().rss)

@@ -127,3 +127,13 @@ def test_a_task_of_another_kind_is_planned_for_too() -> None:
     )
     assert plan.parts["weights"] == 64 * 128 * 4
     assert plan.largest_micro_batch_size == 2
+
+
+def test_a_process_that_already_holds_more_than_one_that_has_only_started_is_counted_as_it_is():
+    settings = recipe()
+    fresh = predicted(settings, device_type="cpu").parts
+    little = predicted(settings, device_type="cpu", resident_bytes=100 * 2**20).parts
+    much = predicted(settings, device_type="cpu", resident_bytes=400 * 2**20).parts
+    assert little == fresh
+    assert much["overhead"] - fresh["overhead"] == (400 + 112 - 352) * 2**20
+    assert {**much, "overhead": 0} == {**fresh, "overhead": 0}
