@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from strata_core.audit.findings import Malformed, printable
@@ -12,8 +13,8 @@ MAX_JSON_BYTES = 32 << 20
 _MAX_VALUES = 1_500_000
 
 
-def parse_json_object(data: bytes, name: str) -> dict[str, Any]:
-    """One JSON object, keys unique at every level.
+def parse_json_object(data: bytes, name: str, *, parse_int: Callable[[str], int] = int) -> dict[str, Any]:
+    """One JSON object, keys unique at every level; `parse_int` reads its whole numbers.
 
     Raises:
         Malformed: it is none, or larger than any honest one (32 MiB, or 1.5 million values).
@@ -21,7 +22,9 @@ def parse_json_object(data: bytes, name: str) -> dict[str, Any]:
     if sum(data.count(sign) for sign in (b",", b"[", b"{")) > _MAX_VALUES:
         raise Malformed(f"{name}: more than {_MAX_VALUES:,} values; no checkpoint needs that many")
     try:
-        value = json.loads(data.decode("utf-8"), object_pairs_hook=lambda pairs: _unique(pairs, name))
+        value = json.loads(
+            data.decode("utf-8"), object_pairs_hook=lambda pairs: _unique(pairs, name), parse_int=parse_int
+        )
     except UnicodeDecodeError as error:
         raise Malformed(f"{name}: not UTF-8 at byte {error.start:,}") from error
     except RecursionError as error:

@@ -10,7 +10,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from strata_core.audit.findings import Malformed, printable
+from strata_core.audit import pickle_readers
+from strata_core.audit.findings import Malformed
 from strata_core.audit.opening import FileBytes
 from strata_core.audit.symbols import Dictionary, Event, Global, Group, Made, Opaque, Persistent, PickleRun, Stretch
 
@@ -20,10 +21,13 @@ _KEPT_VALUE_BYTES = 1 << 16
 _KEPT_TOTAL_BYTES = 32 << 20
 _LONGEST_LINE_BYTES = 1 << 20
 _LONGEST_INTEGER_BYTES = 64
+_MOST_DIFFERENCES = 20
 _UNHASHABLE = frozenset({"OrderedDict", "defaultdict", "Counter", "deque", "list", "dict", "set", "bytearray"})
 _DATA_MODULES = frozenset({"collections", "builtins", "__builtin__"})
 _MOST_GLOBALS = 10_000
 _FREE_MEMO_INDICES = 1 << 16
+_DEEPEST_KEY = 64
+_MOST_KEY_PARTS = 1000
 
 
 class _Stop(Exception):
@@ -52,6 +56,8 @@ class _Machine:
         self.budget = operations
         self.kept_bytes = 0
         self.opcode_position = start
+        self.frame_end = -1
+        self.protocol = 0
         self.stack: list[Any] = []
         self.outer_stacks: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
@@ -98,7 +104,20 @@ class _Machine:
         self.window_start = position
         self.cursor = 0
 
+    def differ(self, how: str | None) -> None:
+        """Notes how the readers differ at this opcode, and goes on as the one that would."""
+        if how is not None and len(self.result.differences) < _MOST_DIFFERENCES:
+            self.result.differences.append(f"byte {self.opcode_position:,}: {how}")
+
+    def stay_in_frame(self, start: int, end: int) -> None:
+        """What is read at once may not reach over the end of a frame."""
+        if start < self.frame_end < end:
+            self.differ(pickle_readers.FRAME_CUT)
+            self.frame_end = -1
+
     def take(self, size: int) -> bytes:
+        if self.window_start + self.cursor < self.frame_end:
+            self.stay_in_frame(self.position, self.position + size)
         if self.cursor + size > len(self.window):
             self._refill(size)
         self.cursor += size
@@ -110,8 +129,9 @@ class _Machine:
             self._refill(min(_LONGEST_LINE_BYTES, self.source.length - self.position))
             end = self.window.find(b"\n", self.cursor)
             if end < 0:
-                raise Malformed("a line does not end")
+                raise Malformed(f"a line does not end, or not within {_LONGEST_LINE_BYTES:,} bytes")
         line = self.window[self.cursor : end]
+        self.stay_in_frame(self.position, self.window_start + end + 1)
         self.cursor = end + 1
         return line
 
@@ -119,14 +139,15 @@ class _Machine:
         value: int = struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
         return value
 
-    def skip(self, size: int, *, is_text: bool) -> Stretch:
+    def skip(self, size: int, *, is_text: bool, is_mutable: bool = False) -> Stretch:
         """Leaves `size` bytes in the file."""
         if size < 0:
             raise Malformed(f"a length of {size:,}")
         left = self.source.length - self.position
         if size > left:
             raise Malformed(f"{size:,} bytes are announced and {left:,} are left")
-        stretch = Stretch(self.position, size, is_text)
+        stretch = Stretch(self.position, size, is_text, is_mutable)
+        self.stay_in_frame(stretch.position, stretch.position + size)
         self.cursor += size
         if self.cursor > len(self.window):
             self.window_start, self.window, self.cursor = stretch.position + size, b"", 0
@@ -135,11 +156,22 @@ class _Machine:
     def text(self, size: int, encoding: str = "utf-8") -> Any:
         """Text of `size` bytes, left in the file when it is long or much was kept already."""
         if size > _KEPT_VALUE_BYTES or self.kept_bytes + size > _KEPT_TOTAL_BYTES:
-            return self.skip(size, is_text=True)
+            stretch = self.skip(size, is_text=True)
+            self.check_text(stretch, encoding)
+            return stretch
         if size < 0:
             raise Malformed(f"a length of {size:,}")
         self.kept_bytes += size
         return decoded(self.take(size), encoding)
+
+    def check_text(self, stretch: Stretch, encoding: str) -> None:
+        decoder = codecs.getincrementaldecoder(encoding)("surrogatepass" if encoding == "utf-8" else "strict")
+        try:
+            for chunk in self.source.chunks(stretch.position, stretch.size):
+                decoder.decode(chunk)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError as error:
+            raise Malformed(f"text that is not {encoding}") from error
 
     # Stack
 
@@ -171,6 +203,7 @@ class _Machine:
 
     def look_up(self, module: Any, name: Any) -> None:
         if isinstance(module, str) and isinstance(name, str):
+            self.differ(pickle_readers.old_name(module, name, self.protocol))
             found = self.globals.get((module, name))
             if found is None:
                 if len(self.globals) >= _MOST_GLOBALS:
@@ -183,6 +216,7 @@ class _Machine:
             self.stack.append(Opaque("something looked up under a computed name"))
 
     def make(self, maker: Any, arguments: Any, how: str) -> None:
+        self.differ(pickle_readers.arguments(arguments))
         made = Made(maker, arguments, how, self.opcode_position)
         self.note(how, made)
         self.stack.append(made)
@@ -197,7 +231,10 @@ class _Machine:
             raise Malformed(f"memo index {index:,} was never stored")
         self.stack.append(self.memo[index])
 
-    def extend(self, target: Any, values: list[Any]) -> None:
+    def extend(self, target: Any, values: list[Any], opcode: str = "APPENDS") -> None:
+        self.differ(pickle_readers.added_items(target, len(values), opcode))
+        if opcode == "ADDITEMS":
+            _check_hashable(values)
         if isinstance(target, list):
             target.extend(values)
         elif isinstance(target, Group):
@@ -208,14 +245,18 @@ class _Machine:
             target.items.extend(values)
         elif isinstance(target, Global | Persistent | Opaque):
             self.note("extend", target)
-        else:
-            raise Malformed(f"it adds items to a {type(target).__name__}")
+        elif not all(isinstance(value, int) and 0 <= value < 256 for value in values):
+            raise Malformed("it adds something else than bytes to a bytearray")
 
     def set_entries(self, target: Any, entries: list[Any]) -> None:
         if len(entries) % 2:
             raise Malformed("a key without a value")
-        if any(_is_unhashable(key) for key in entries[::2]):
-            raise Malformed("a key that cannot be hashed")
+        self.differ(pickle_readers.added_items(target, len(entries), "SETITEMS"))
+        pickle_readers.indices(target, entries[::2])
+        if isinstance(target, list | Stretch):
+            _set_items_of_list(target, entries)
+            return
+        _check_hashable(entries[::2])
         if isinstance(target, Dictionary):
             target.entries.extend(entries)
         elif isinstance(target, Made):
@@ -224,20 +265,15 @@ class _Machine:
             target.entries.extend(entries)
         elif isinstance(target, Global | Persistent | Opaque):
             self.note("extend", target)
-        elif isinstance(target, list):
-            raise Malformed("it sets items of a list by key")
-        else:
-            raise Malformed(f"it sets entries of a {type(target).__name__}")
 
     def build(self) -> None:
         state = self.pop()
         target = self.top()
         self.note("build", target, state)
+        self.differ(pickle_readers.state(target, state))
         if isinstance(target, Made):
             target.states = target.states or []
             target.states.append(state)
-        elif not isinstance(target, Global | Persistent | Opaque):
-            raise Malformed(f"it sets the state of a {type(target).__name__}")
 
     def persistent(self, identity: Any) -> None:
         self.result.persistent_ids.append(identity)
@@ -245,14 +281,37 @@ class _Machine:
         self.stack.append(identity[1] if is_class else Persistent(identity))
 
 
-def _is_unhashable(value: Any, *, depth: int = 0) -> bool:
-    if isinstance(value, tuple):
-        return depth < 3 and any(_is_unhashable(item, depth=depth + 1) for item in value)
-    if isinstance(value, Made):
-        return (
-            isinstance(value.maker, Global) and value.maker.name in _UNHASHABLE and value.maker.module in _DATA_MODULES
-        )
-    return isinstance(value, list | Dictionary)
+def _set_items_of_list(target: list[Any] | Stretch, entries: list[Any]) -> None:
+    for key, value in zip(entries[::2], entries[1::2], strict=True):
+        if isinstance(target, list):
+            target[key] = value
+        elif not isinstance(value, int) or not 0 <= value < 256:
+            raise Malformed("it sets an item of a bytearray to something else than a byte")
+
+
+def _check_hashable(keys: list[Any]) -> None:
+    if any(_is_unhashable(key) for key in keys):
+        raise Malformed("a key that cannot be hashed")
+
+
+def _is_unhashable(value: Any) -> bool:
+    waiting = [(value, 0)]
+    for _ in range(_MOST_KEY_PARTS):
+        if not waiting:
+            return False
+        value, depth = waiting.pop()
+        if isinstance(value, tuple) and depth < _DEEPEST_KEY:
+            waiting += [(item, depth + 1) for item in value[:_MOST_KEY_PARTS]]
+        elif isinstance(value, Made):
+            maker = value.maker
+            if isinstance(maker, Global) and maker.name in _UNHASHABLE and maker.module in _DATA_MODULES:
+                return True
+        elif isinstance(value, Group):
+            if not value.is_frozen:
+                return True
+        elif isinstance(value, list | Dictionary) or (isinstance(value, Stretch) and value.is_mutable):
+            return True
+    return False
 
 
 def decoded(data: bytes, encoding: str) -> str:
@@ -267,27 +326,10 @@ def decoded(data: bytes, encoding: str) -> str:
         raise Malformed(f"text that is not {encoding}") from error
 
 
-def _parsed(parse: Callable[[bytes], Any], data: bytes, what: str) -> Any:
-    try:
-        return parse(data)
-    except (ValueError, OverflowError) as error:
-        raise Malformed(f"{printable(repr(data), limit=40)} is no {what}") from error
-
-
-def _whole_number(data: bytes) -> Any:
-    if len(data) > 4 * _LONGEST_INTEGER_BYTES:
-        return Opaque("a very long integer")
-    return int(data)
-
-
-def _int_line(machine: _Machine) -> None:
-    line = machine.line()
-    value = {b"00": False, b"01": True}.get(line)
-    machine.push(_parsed(_whole_number, line, "integer") if value is None else value)
-
-
-def _long_line(machine: _Machine) -> None:
-    machine.push(_parsed(_whole_number, machine.line().removesuffix(b"L"), "integer"))
+def _line_value(machine: _Machine, read: Callable[[bytes], pickle_readers.Outcome]) -> Any:
+    value, difference = read(machine.line())
+    machine.differ(difference)
+    return value
 
 
 def _long(machine: _Machine, size: int) -> None:
@@ -299,20 +341,36 @@ def _long(machine: _Machine, size: int) -> None:
 
 
 def _string_line(machine: _Machine) -> None:
-    line = machine.line().strip()
+    line = machine.line()
     if len(line) < 2 or line[0] != line[-1] or line[:1] not in (b"'", b'"'):
         raise Malformed("a string without its quotes")
-    unescaped = _parsed(lambda data: codecs.escape_decode(data)[0], line[1:-1], "string")  # type: ignore[attr-defined]
-    machine.push(decoded(unescaped, "latin-1"))
+    try:
+        unescaped = codecs.escape_decode(line[1:-1])[0]  # type: ignore[attr-defined]
+    except ValueError as error:
+        raise Malformed("a string with a broken escape") from error
+    machine.differ(pickle_readers.old_text(unescaped))
+    machine.push(unescaped.decode("latin-1"))
 
 
 def _old_string(machine: _Machine, size: int) -> None:
-    machine.push(machine.text(size, "latin-1"))
+    value = machine.text(size, "latin-1")
+    if isinstance(value, Stretch):
+        for chunk in machine.source.chunks(value.position, value.size):
+            if not chunk.isascii():
+                machine.differ(pickle_readers.old_text(chunk))
+                break
+    else:
+        machine.differ(pickle_readers.old_text(value.encode("latin-1")))
+    machine.push(value)
 
 
 def _put_line(machine: _Machine) -> None:
-    index = _parsed(int, machine.line(), "memo index")
-    machine.remember(index)
+    machine.remember(_line_value(machine, pickle_readers.memo_line))
+
+
+def _add_items(machine: _Machine) -> None:
+    values = machine.pop_mark()
+    machine.extend(machine.top(), values, "ADDITEMS")
 
 
 def _pop(machine: _Machine) -> None:
@@ -374,8 +432,8 @@ def _stack_global(machine: _Machine) -> None:
 
 
 def _inst(machine: _Machine) -> None:
-    module = decoded(machine.line(), "utf-8")
-    name = decoded(machine.line(), "utf-8")
+    module = decoded(machine.line(), "ascii")
+    name = decoded(machine.line(), "ascii")
     arguments = tuple(machine.pop_mark())
     machine.look_up(module, name)
     machine.make(machine.pop(), arguments, "call")
@@ -400,7 +458,9 @@ def _newobj(machine: _Machine) -> None:
 
 def _newobj_ex(machine: _Machine) -> None:
     keywords = machine.pop()
+    pickle_readers.keywords(keywords)
     arguments = machine.pop()
+    machine.differ(pickle_readers.arguments(arguments))
     machine.make(machine.pop(), (arguments, keywords), "construct")
 
 
@@ -410,39 +470,49 @@ def _extension(machine: _Machine, layout: str) -> None:
 
 
 def _persistent_line(machine: _Machine) -> None:
-    machine.persistent(decoded(machine.line(), "latin-1"))
+    machine.persistent(decoded(machine.line(), "ascii"))
 
 
 def _frozenset(machine: _Machine) -> None:
-    machine.push(Group(machine.pop_mark()))
+    members = machine.pop_mark()
+    _check_hashable(members)
+    machine.push(Group(members, is_frozen=True))
 
 
 def _frame(machine: _Machine) -> None:
     size = machine.number("<Q")
+    if size >> 63:
+        raise Malformed(f"a frame of {size:,} bytes")
+    if machine.position < machine.frame_end:
+        machine.differ(pickle_readers.FRAME_WITHIN_FRAME)
     left = machine.source.length - machine.position
     if size > left:
-        raise Malformed(f"a frame of {size:,} bytes with {left:,} left")
+        machine.differ(pickle_readers.frame_beyond_end(size, left))
+    machine.frame_end = machine.position + size if size <= left else -1
 
 
 def _protocol(machine: _Machine) -> None:
     version = machine.number("<B")
     if version > 5:
         raise Malformed(f"pickle protocol {version}")
+    machine.protocol = version
 
 
 def _unicode_line(machine: _Machine) -> None:
     machine.push(decoded(machine.line(), "raw-unicode-escape"))
 
 
-def _float_line(machine: _Machine) -> None:
-    machine.push(_parsed(float, machine.line(), "number"))
-
-
 def _next_buffer(machine: _Machine) -> None:
     raise Malformed("it takes an out-of-band buffer, which no file supplies")
 
 
+def _read_only(machine: _Machine) -> None:
+    pickle_readers.buffer(machine.top())
+
+
 def _stop(machine: _Machine) -> None:
+    if machine.position < machine.frame_end:
+        machine.differ(pickle_readers.STOP_WITHIN_FRAME)
     machine.result.value = machine.pop()
     raise _Stop
 
@@ -457,11 +527,11 @@ _HANDLERS: dict[int, Callable[[_Machine], None]] = {
     ord("0"): _pop,
     ord("1"): lambda machine: (machine.pop_mark(), None)[1],
     ord("2"): lambda machine: machine.push(machine.top()),
-    ord("F"): _float_line,
-    ord("I"): _int_line,
+    ord("F"): lambda machine: machine.push(_line_value(machine, pickle_readers.float_line)),
+    ord("I"): lambda machine: machine.push(_line_value(machine, pickle_readers.int_line)),
     ord("J"): lambda machine: machine.push(machine.number("<i")),
     ord("K"): lambda machine: machine.push(machine.take(1)[0]),
-    ord("L"): _long_line,
+    ord("L"): lambda machine: machine.push(_line_value(machine, pickle_readers.long_line)),
     ord("M"): lambda machine: machine.push(machine.number("<H")),
     ord("N"): _push(lambda: None),
     ord("P"): _persistent_line,
@@ -478,7 +548,7 @@ _HANDLERS: dict[int, Callable[[_Machine], None]] = {
     ord("d"): _dictionary,
     ord("}"): _push(Dictionary),
     ord("e"): _appends,
-    ord("g"): lambda machine: machine.recall(_parsed(int, machine.line(), "memo index")),
+    ord("g"): lambda machine: machine.recall(_line_value(machine, pickle_readers.memo_line)),
     ord("h"): lambda machine: machine.recall(machine.take(1)[0]),
     ord("i"): _inst,
     ord("j"): lambda machine: machine.recall(machine.number("<I")),
@@ -511,13 +581,13 @@ _HANDLERS: dict[int, Callable[[_Machine], None]] = {
     0x8D: lambda machine: machine.push(machine.text(machine.number("<Q"))),
     0x8E: lambda machine: machine.push(machine.skip(machine.number("<Q"), is_text=False)),
     0x8F: _push(lambda: Group([])),
-    0x90: _appends,
+    0x90: _add_items,
     0x91: _frozenset,
     0x92: _newobj_ex,
     0x93: _stack_global,
     0x94: lambda machine: machine.remember(len(machine.memo)),
     0x95: _frame,
-    0x96: lambda machine: machine.push(machine.skip(machine.number("<Q"), is_text=False)),
+    0x96: lambda machine: machine.push(machine.skip(machine.number("<Q"), is_text=False, is_mutable=True)),
     0x97: _next_buffer,
-    0x98: lambda machine: None,
+    0x98: _read_only,
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from strata_core.audit.findings import CORRUPT, UNKNOWN_GLOBAL, UNSAFE, Finding, printable
 from strata_core.audit.known_globals import KNOWN_GOOD, PLAIN_BASES, Standing, resolve_old_name, standing_of
-from strata_core.audit.symbols import Dictionary, Event, Global, Made, Opaque, PickleRun, Stretch
+from strata_core.audit.symbols import Dictionary, Event, Global, Made, Opaque, Persistent, PickleRun, Stretch
 
 _BYTES_ENCODINGS = frozenset({"latin1", "latin-1", "iso-8859-1", "ascii", "utf-8", "utf8"})
 _METHODS_A_LOADER_CALLS = frozenset({"__setstate__", "__setitem__", "__dict__", "__class__", "append", "extend", "add"})
@@ -57,6 +57,8 @@ def judge(
     for event in run.events:
         judging.judge(event)
     judging.conclude()
+    for difference in run.differences:
+        judging.add(CORRUPT, f"{member}, {difference}")
     if run.broken is not None:
         judging.add(CORRUPT, f"{member}: {run.broken}")
     return judging.findings, list(judging.uses.values())
@@ -129,6 +131,8 @@ class _Judging:
                 self.add(CORRUPT, f"{self.member}, byte {event.position:,}: calls a {type(maker).__name__}")
             return
         self._use(event, "calls" if event.kind == "call" else "makes a", maker)
+        if isinstance(made.arguments, Made | Opaque | Persistent):
+            self.hold(UNSAFE, event, f"calls {printable(str(maker))} with computed arguments")
         if event.kind == "call":
             most = _MOST_ARGUMENTS.get((maker.module, maker.name))
             if most is not None and isinstance(made.arguments, tuple) and len(made.arguments) > most:

@@ -70,7 +70,17 @@ def _read_header(file: FileBytes) -> tuple[dict[str, Any], int]:
     if length > MAX_JSON_BYTES:
         raise Malformed(f"{file.name}: a header of {length:,} bytes; at most {MAX_JSON_BYTES:,} are read")
     data = file.read(_LENGTH_BYTES, length)
-    return parse_json_object(data, f"{file.name}: its header"), _LENGTH_BYTES + length
+    header = parse_json_object(data, f"{file.name}: its header", parse_int=_read_count)
+    metadata = header.get("__metadata__")
+    texts = [*header, *(list(metadata) + list(metadata.values()) if isinstance(metadata, dict) else [])]
+    if any("\ud800" <= character <= "\udfff" for text in texts if isinstance(text, str) for character in text):
+        raise Malformed(f"{file.name}: half a surrogate pair in its header: Python takes it, safetensors refuses it")
+    return header, _LENGTH_BYTES + length
+
+
+def _read_count(digits: str) -> int:
+    """Python takes -0 as 0, safetensors as a fraction."""
+    return -1 if digits == "-0" else int(digits)
 
 
 def _read_entry(name: str, described: Any) -> _Entry:

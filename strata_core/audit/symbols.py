@@ -43,10 +43,11 @@ class Dictionary:
 class Group:
     """A set or frozenset: its members in the order of writing."""
 
-    __slots__ = ("members",)
+    __slots__ = ("is_frozen", "members")
 
-    def __init__(self, members: list[Any]) -> None:
+    def __init__(self, members: list[Any], *, is_frozen: bool = False) -> None:
         self.members = members
+        self.is_frozen = is_frozen
 
 
 @dataclass(eq=False, slots=True)
@@ -87,11 +88,12 @@ class Persistent:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Bytes or text left in the file because of their size: where they lie in the pickle's source."""
+    """Bytes, a bytearray (mutable) or long text left in the file: where they lie in the pickle's source."""
 
     position: int
     size: int
     is_text: bool
+    is_mutable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +120,12 @@ class Event:
 @dataclass
 class PickleRun:
     """What one pickle does: the value at its end, the position after STOP, its events, the persistent ids it asks for,
-    and why it broke off, if so."""
+    why it broke off, if so, and where readers would take it differently (it is followed as the one that goes on)."""
 
     value: Any = None
     end: int = 0
     events: list[Event] = field(default_factory=list)
     broken: str | None = None
+    differences: list[str] = field(default_factory=list)
     operations: int = 0
     persistent_ids: list[Any] = field(default_factory=list)

@@ -18,6 +18,7 @@ from strata_core.audit.torch_pickle import class_type
 _BLOCK_BYTES = 512
 _MEMBERS = ("sys_info", "storages", "tensors", "pickle")
 _MOST_MEMBERS = 1000
+_LONGEST_PADDING_BYTES = 1 << 20
 _MOST_ENTRIES = 200_000
 
 
@@ -80,6 +81,7 @@ def _list_members(file: FileBytes, members: dict[str, FileBytes], contents: Cont
             raise Malformed(f"{file.name}: the tar ends without its closing block: it was cut short")
         header = file.read(position, _BLOCK_BYTES)
         if not header.strip(b"\0"):
+            _check_padding(file, position, contents)
             return
         if not _checksum_fits(header):
             raise Malformed(f"{file.name}: a damaged tar header at byte {position:,}")
@@ -101,6 +103,13 @@ def _list_members(file: FileBytes, members: dict[str, FileBytes], contents: Cont
             members[name] = file.part(position + _BLOCK_BYTES, size_bytes, f"{file.name}:{shown}")
         position += _BLOCK_BYTES + -(-size_bytes // _BLOCK_BYTES) * _BLOCK_BYTES
     raise Malformed(f"{file.name}: more than {_MOST_MEMBERS} tar members")
+
+
+def _check_padding(file: FileBytes, position: int, contents: Contents) -> None:
+    """After the closing block come zeros alone: readers that start at a file's end would find another archive there."""
+    left = file.length - position
+    if left > _LONGEST_PADDING_BYTES or file.read(position, left).strip(b"\0"):
+        contents.corrupt(f"{file.name}: {left - _BLOCK_BYTES:,} bytes after the end of the tar")
 
 
 @dataclass

@@ -36,7 +36,7 @@ BOMBS = {
     "long text": (archive(program(text("x" * (40 << 20)))), "ok"),
     "many texts": (archive(program(b"]" + (text("y" * 60_000) + b"a") * 1000)), "ok"),
     "a long integer": (archive(b"\x80\x02\x8b" + (8 << 20).to_bytes(4, "little") + b"\x7f" * (8 << 20) + b"."), "ok"),
-    "digits": (archive(program(b"L" + b"9" * 900_000 + b"L\n")), "ok"),
+    "digits": (archive(program(b"L" + b"9" * 900_000 + b"L\n")), "corrupt"),
     "an endless line": (archive(b"c" + b"a" * (4 << 20)), "corrupt"),
     "long names of deep dicts": (
         archive(program(b"".join(text("k" * 1000) for _ in range(2000)) + b"N" + b"0" * 2000)),

@@ -97,3 +97,15 @@ def test_a_pickle_is_a_pickle_under_any_name(tmp_path: Path) -> None:
 
     report = inspect_checkpoint(path)
     assert (report.format, report.verdict) == ("pickle", "unsafe")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b'{"a":{"dtype":"F32","shape":[-0],"data_offsets":[0,0]}}',
+        b'{"\\ud800":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}',
+        b'{"__metadata__":{"a":"\\ud800"}}',
+    ],
+)
+def test_what_python_and_the_reference_reader_take_differently_is_corrupt(header: bytes, tmp_path: Path) -> None:
+    assert inspected(tmp_path, safetensors(header)).verdict == "corrupt"

@@ -254,3 +254,11 @@ def test_what_is_no_checkpoint_is_named_for_what_it_is(data: bytes, reason: str,
     report = inspected(tmp_path, data)
     assert report.verdict == "corrupt"
     assert reason in report.reasons()[0]
+
+
+def test_an_archive_after_the_end_of_a_tar_is_corrupt(tmp_path: Path) -> None:
+    data = tar_of(old_checkpoint(program(table(w=text("7") + b"Q"))))
+    assert inspected(tmp_path, data).verdict == "ok"
+    report = inspected(tmp_path, data + b"PK\x05\x06" + bytes(18))
+    assert report.verdict == "corrupt"
+    assert any("bytes after the end of the tar" in reason for reason in report.reasons())
