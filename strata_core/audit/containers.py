@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from strata_core.audit.findings import UNSAFE, Malformed, printable
+from strata_core.audit.gguf_file import is_gguf, read_gguf
 from strata_core.audit.numpy_file import is_numpy_file, read_numpy
 from strata_core.audit.opening import FileBytes
 from strata_core.audit.reading import Budget, Contents, PickleReader
@@ -21,7 +22,6 @@ _OTHER_FORMATS = (
     (b"Rar!", "a RAR archive"),
     (b"PK\x05\x06", "a zip archive without records"),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
-    (b"GGUF", "a GGUF file"),
     (b"\x7fELF", "a program"),
     (b"version https://git-lfs", "a Git LFS pointer; the checkpoint itself was not downloaded"),
 )
@@ -56,6 +56,8 @@ def _read(file: FileBytes, budget: Budget) -> Contents:
         contents = read_numpy(file, budget)
         contents.corrupt(f"{file.name}: a numpy array file, not a checkpoint")
         return contents
+    if is_gguf(file):
+        return read_gguf(file, budget)
     legacy = read_torch_legacy(file, budget)
     return legacy if legacy is not None else _not_a_checkpoint(file)
 

@@ -10,6 +10,8 @@ from strata_core.audit.bounded_json import read_json_object
 from strata_core.audit.containers import read_blob
 from strata_core.audit.distributed_checkpoint import METADATA_NAME, read_distributed
 from strata_core.audit.findings import CORRUPT, Malformed, printable, verdict_of
+from strata_core.audit.gguf_file import is_gguf
+from strata_core.audit.numpy_file import is_numpy_file
 from strata_core.audit.opening import FileBytes, Folder, is_plain_name
 from strata_core.audit.reading import Budget, Contents, PendingCheck
 from strata_core.audit.safetensors_file import looks_like_safetensors
@@ -99,6 +101,8 @@ def _read_entry(folder: Folder, name: str, contents: Contents, budget: Budget) -
 def _has_signature(file: FileBytes) -> bool:
     head = file.head(8)
     if head[:4] == LOCAL_SIGNATURE or is_tar(file) or (head[:1] == b"\x80" and head[1:2] <= b"\x05"):
+        return True
+    if is_gguf(file) or is_numpy_file(file):
         return True
     return looks_like_safetensors(file) and int.from_bytes(head, "little") <= file.length
 
