@@ -53,9 +53,7 @@ def _read(file: FileBytes, budget: Budget) -> Contents:
         _add_what_a_pickle_reader_sees(file, contents, budget)
         return contents
     if is_numpy_file(file):
-        contents = read_numpy(file, budget)
-        contents.corrupt(f"{file.name}: a numpy array file, not a checkpoint")
-        return contents
+        return read_numpy(file, budget)
     if is_gguf(file):
         return read_gguf(file, budget)
     legacy = read_torch_legacy(file, budget)

@@ -8,6 +8,7 @@ from functools import partial
 from strata_core.audit.findings import CORRUPT, Malformed, printable
 from strata_core.audit.known_globals import Standing
 from strata_core.audit.numpy_file import is_numpy_file, read_numpy
+from strata_core.audit.numpy_zip import is_numpy_zip, read_numpy_zip
 from strata_core.audit.opening import FileBytes
 from strata_core.audit.reading import Budget, Contents, PendingCheck, PickleReader
 from strata_core.audit.tensors import Storage
@@ -41,6 +42,8 @@ def read_torch_zip(file: FileBytes, budget: Budget) -> Contents:
     if not archive.records:
         contents.corrupt(f"{file.name}: a zip archive without records")
         return contents
+    if is_numpy_zip(file, archive):
+        return read_numpy_zip(file, archive, budget)
     budget.operations += _OPERATIONS_PER_RECORD * len(archive.records)
     _Reader(file, archive, contents, budget).read()
     return contents
