@@ -331,12 +331,17 @@ def inspect_ckpt(
         str | None,
         typer.Option(metavar="FILE", help="Write a CycloneDX 1.6 bill of materials of a sound run or checkpoint."),
     ] = None,
+    format: Annotated[
+        Literal["text", "json", "sarif"],
+        typer.Option(help="How to print what was found; SARIF 2.1.0 is what code hosts show."),
+    ] = "text",
     json: Json = False,
 ) -> int:
     """Look into a checkpoint without loading it: nothing is unpickled, and no tensor is read but with --stats."""
     from strata_cli.commands.inspect_ckpt import inspect_ckpt as command
 
-    return command(path, stats=stats, diff=diff, tensors=tensors, strict=strict, json_output=json, bom=bom)
+    output = "json" if json else format
+    return command(path, stats=stats, diff=diff, tensors=tensors, strict=strict, output=output, bom=bom)
 
 
 @app.command(

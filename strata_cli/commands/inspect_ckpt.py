@@ -15,6 +15,7 @@ from strata_cli.display.table import write_pairs
 from strata_core.audit import Report, inspect_checkpoint
 from strata_core.audit.report import stats_key
 from strata_core.audit.summary import is_optimizer_state
+from strata_core.errors import UsageError
 from strata_core.files import expand_path
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def inspect_ckpt(
     diff: str | None,
     tensors: str | None,
     strict: bool,
-    json_output: bool,
+    output: str = "text",
     bom: str | None = None,
 ) -> int:
     """Inspects a checkpoint file, checkpoint folder or run, and prints what was found.
@@ -44,26 +45,32 @@ def inspect_ckpt(
         diff: another checkpoint to compare the tensors with.
         tensors: a shell pattern of the names to list.
         strict: whether classes outside the known-good list fail.
-        json_output: print one JSON object in place of tables.
+        output: "text" for tables, "json" for one JSON object, "sarif" for a SARIF 2.1.0 log.
         bom: the bill of materials to write where nothing is wrong.
 
     Returns:
         0 when nothing is wrong, 4 when it is unsafe or has impossible numbers, 5 when it is damaged.
 
     Raises:
-        UsageError: there is nothing at `path` or at `diff`.
+        UsageError: there is nothing at `path` or at `diff`, or `diff` is asked for in SARIF, which cannot tell it.
         DataError: one of them may not be read.
     """
+    if output == "sarif" and diff is not None:
+        raise UsageError("SARIF has no place for --diff", hint="leave out --diff, or use --json")
     difference = None
     if bom is not None:
         check_place(expand_path(bom), option="--bom")
-    with shown_progress(quiet=json_output or not is_live(sys.stderr)) as observer:
+    with shown_progress(quiet=output != "text" or not is_live(sys.stderr)) as observer:
         report = inspect_checkpoint(expand_path(path), stats=stats, tensors=tensors, observer=observer)
         if diff is not None:
             from strata_core.audit.difference import compare_checkpoints
 
             difference = compare_checkpoints(expand_path(path), expand_path(diff), observer=observer)
-    if json_output:
+    if output == "sarif":
+        from strata_core.audit.sarif import to_sarif
+
+        write_json(to_sarif(report))
+    elif output == "json":
         shown = report.to_json()
         if difference is not None:
             shown["diff"] = difference.to_json()

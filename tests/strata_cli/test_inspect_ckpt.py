@@ -14,10 +14,12 @@ SOUND = archive(program(table(w=tensor("0", (2, 2), (2, 1), elements=4), step=b"
 def inspect(tmp_path, capsys):
     """Inspects a file of these bytes and gives the exit code with what was printed."""
 
-    def run(data: bytes, *, stats=False, diff=None, tensors=None, strict=False, json_output=False):
+    def run(data: bytes, *, stats=False, diff=None, tensors=None, strict=False, json_output=False, output="text"):
         path = tmp_path / "model.pt"
         path.write_bytes(data)
-        code = inspect_ckpt(str(path), stats=stats, diff=diff, tensors=tensors, strict=strict, json_output=json_output)
+        code = inspect_ckpt(
+            str(path), stats=stats, diff=diff, tensors=tensors, strict=strict, output="json" if json_output else output
+        )
         captured = capsys.readouterr()
         return code, captured.out
 
@@ -99,7 +101,7 @@ def test_names_are_escaped_on_a_terminal_and_verbatim_in_json(inspect):
 
 def test_a_path_that_is_not_there_is_a_usage_error(tmp_path: Path):
     with pytest.raises(UsageError, match="no such file"):
-        inspect_ckpt(str(tmp_path / "nothing"), stats=False, diff=None, tensors=None, strict=False, json_output=False)
+        inspect_ckpt(str(tmp_path / "nothing"), stats=False, diff=None, tensors=None, strict=False)
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -110,3 +112,16 @@ def test_a_table_fits_the_terminal(inspect, monkeypatch, width):
     out = inspect(SOUND, json_output=False)[1]
     assert "float32" in out
     assert max(len(line) for line in out.splitlines()) <= width
+
+
+def test_sarif_is_one_log_with_the_same_exit_code(inspect):
+    code, out = inspect(archive(program(call(name("posix", "system"), text("touch CANARY")))), output="sarif")
+    shown = json.loads(out)
+    assert code == 4
+    assert shown["version"] == "2.1.0"
+    assert shown["runs"][0]["results"][0]["ruleId"] == "unsafe"
+
+
+def test_sarif_has_no_place_for_a_comparison(inspect):
+    with pytest.raises(UsageError):
+        inspect(SOUND, diff="other", output="sarif")
