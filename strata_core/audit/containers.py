@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from strata_core.audit.compressed_file import compression_of, read_compressed
 from strata_core.audit.findings import UNSAFE, Malformed, printable
 from strata_core.audit.gguf_file import is_gguf, read_gguf
 from strata_core.audit.numpy_file import is_numpy_file, read_numpy
@@ -14,10 +15,7 @@ from strata_core.audit.torch_zip import read_torch_zip
 from strata_core.audit.zip_archive import LOCAL_SIGNATURE
 
 _OTHER_FORMATS = (
-    (b"\x1f\x8b", "gzip-compressed data"),
     (b"\x28\xb5\x2f\xfd", "zstandard-compressed data"),
-    (b"BZh", "bzip2-compressed data"),
-    (b"\xfd7zXZ\0", "xz-compressed data"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
     (b"Rar!", "a RAR archive"),
     (b"PK\x05\x06", "a zip archive without records"),
@@ -56,6 +54,8 @@ def _read(file: FileBytes, budget: Budget) -> Contents:
         return read_numpy(file, budget)
     if is_gguf(file):
         return read_gguf(file, budget)
+    if compression_of(file) is not None:
+        return read_compressed(file, budget)
     legacy = read_torch_legacy(file, budget)
     return legacy if legacy is not None else _not_a_checkpoint(file)
 

@@ -105,7 +105,9 @@ _PLAIN_BUILTINS = _names(
 )
 _RECONSTRUCTORS = _names("copyreg", "_reconstructor __newobj__ __newobj_ex__")
 
-KNOWN_GOOD = _TORCH | _NUMPY | _COLLECTIONS | _PLAIN_BUILTINS | _RECONSTRUCTORS
+_JOBLIB = _names("joblib.numpy_pickle", "NumpyArrayWrapper")
+
+KNOWN_GOOD = _JOBLIB | _TORCH | _NUMPY | _COLLECTIONS | _PLAIN_BUILTINS | _RECONSTRUCTORS
 
 PLAIN_BASES = frozenset(Global(*name) for name in _PLAIN_BUILTINS)
 """Built-in types that `copyreg._reconstructor` may start from."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from strata_core.audit import pickle_readers
 from strata_core.audit.findings import Malformed
+from strata_core.audit.joblib_arrays import array_bytes, is_array_wrapper
 from strata_core.audit.opening import FileBytes
 from strata_core.audit.symbols import Dictionary, Event, Global, Group, Made, Opaque, Persistent, PickleRun, Stretch
 
@@ -34,21 +35,25 @@ class _Stop(Exception):
     """STOP was reached."""
 
 
-def run_pickle(source: FileBytes, start: int = 0, *, operations: int = DEFAULT_OPERATIONS) -> PickleRun:
+def run_pickle(
+    source: FileBytes, start: int = 0, *, operations: int = DEFAULT_OPERATIONS, with_arrays: bool = True
+) -> PickleRun:
     """Follows one pickle from byte `start` to its STOP, or to where it breaks.
 
     Args:
         source: the bytes it lies in; positions in the result count from their start.
         operations: the most opcodes followed before the stream counts as broken.
+        with_arrays: whether the bytes that joblib puts between the opcodes are passed over, as joblib does.
 
     Never raises for what the stream holds: `broken` says what is wrong with it, and the events up to there are kept,
     for an unpickler would have acted on them.
     """
-    return _Machine(source, start, operations).run()
+    return _Machine(source, start, operations, with_arrays=with_arrays).run()
 
 
 class _Machine:
-    def __init__(self, source: FileBytes, start: int, operations: int) -> None:
+    def __init__(self, source: FileBytes, start: int, operations: int, *, with_arrays: bool) -> None:
+        self.with_arrays = with_arrays
         self.source = source
         self.window = b""
         self.window_start = start
@@ -274,6 +279,22 @@ class _Machine:
         if isinstance(target, Made):
             target.states = target.states or []
             target.states.append(state)
+        if self.with_arrays and is_array_wrapper(target, state):
+            self.pass_over_array(state)
+
+    def pass_over_array(self, state: Dictionary) -> None:
+        self.result.arrays += 1
+        padding, size = array_bytes(state, self.source, self.position)
+        if size >= 0:
+            self.skip(padding + size, is_text=False)
+            return
+        inner = run_pickle(self.source, self.position, operations=self.budget, with_arrays=False)
+        self.budget = max(self.budget - inner.operations, 0)
+        self.result.events += inner.events
+        self.result.differences += inner.differences
+        if inner.broken is not None:
+            raise Malformed(f"an array of objects in which {inner.broken}")
+        self.window_start, self.window, self.cursor = inner.end, b"", 0
 
     def persistent(self, identity: Any) -> None:
         self.result.persistent_ids.append(identity)

@@ -139,7 +139,20 @@ class PickleReader:
         findings, uses = judge(run, self.source.name, lambda stretch: self.nested(stretch).findings, self._known_good)
         self._contents.findings += findings
         self._contents.globals += uses
+        if run.arrays:
+            self._add_what_others_see(start)
         return run
+
+    def _add_what_others_see(self, start: int) -> None:
+        """pickle.load takes the bytes of joblib's arrays for opcodes; a payload among them is one."""
+        run = run_pickle(self.source, start, operations=max(self._budget.operations, 0), with_arrays=False)
+        self._budget.operations -= run.operations
+        findings, uses = judge(run, self.source.name, lambda stretch: [], self._known_good)
+        seen = {use.name for use in self._contents.globals}
+        self._contents.globals += [use for use in uses if use.name not in seen]
+        self._contents.findings += [
+            one for one in findings if one.kind == UNSAFE and one not in self._contents.findings
+        ]
 
     def nested(self, stretch: Stretch) -> Contents:
         """The checkpoint held in some bytes of the pickle, read once."""

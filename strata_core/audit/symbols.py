@@ -120,7 +120,8 @@ class Event:
 @dataclass
 class PickleRun:
     """What one pickle does: the value at its end, the position after STOP, its events, the persistent ids it asks for,
-    why it broke off, if so, and where readers would take it differently (it is followed as the one that goes on)."""
+    why it broke off, if so, and where readers would take it differently (it is followed as the one that goes on).
+    `arrays` counts those that joblib put between the opcodes."""
 
     value: Any = None
     end: int = 0
@@ -128,4 +129,5 @@ class PickleRun:
     broken: str | None = None
     differences: list[str] = field(default_factory=list)
     operations: int = 0
+    arrays: int = 0
     persistent_ids: list[Any] = field(default_factory=list)
