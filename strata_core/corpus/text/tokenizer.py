@@ -29,7 +29,7 @@ class TextTokenizer:
         data: its tokenizer.json.
         tokenizer: ready to encode: no truncation, no padding, and text that spells a special token is text.
         vocab_size: the largest id plus one.
-        end_of_text_id: the id of `END_OF_TEXT`.
+        end_of_text_id: the id of the token that ends a document, `END_OF_TEXT` in every corpus of ours.
         special_tokens: what must not be taken for a control token where text spells it.
         is_byte_level: every text is given back exactly, and a token never reaches across the start of white space.
     """
@@ -95,11 +95,11 @@ def read_tokenizer(path: Path) -> TextTokenizer:
     return check_tokenizer(data, shown=str(path))
 
 
-def check_tokenizer(data: bytes, *, shown: str) -> TextTokenizer:
+def check_tokenizer(data: bytes, *, shown: str, end_of_text: str = END_OF_TEXT) -> TextTokenizer:
     """Makes a tokenizer from the bytes of a tokenizer.json.
 
     Raises:
-        DataError: it cannot be read, two tokens share an id, `END_OF_TEXT` is absent or is something text can produce,
+        DataError: it cannot be read, two tokens share an id, `end_of_text` is absent or is something text can produce,
             or it encodes by chance (BPE dropout). `shown` names it in the message.
     """
     from tokenizers import Tokenizer
@@ -123,7 +123,7 @@ def check_tokenizer(data: bytes, *, shown: str) -> TextTokenizer:
         data=data,
         tokenizer=tokenizer,
         vocab_size=largest_id + 1,
-        end_of_text_id=_check_end_of_text(tokenizer, special_tokens, shown),
+        end_of_text_id=_check_end_of_text(tokenizer, special_tokens, shown, end_of_text),
         special_tokens=special_tokens,
         is_byte_level=_is_byte_level(content),
     )
@@ -164,18 +164,18 @@ def _tokens(content: dict[str, Any], shown: str) -> Iterator[tuple[str, Any]]:
         yield token["content"], token.get("id")
 
 
-def _check_end_of_text(tokenizer: Tokenizer, special_tokens: tuple[str, ...], shown: str) -> int:
-    number = tokenizer.token_to_id(END_OF_TEXT)
-    if number is None or END_OF_TEXT not in special_tokens:
+def _check_end_of_text(tokenizer: Tokenizer, special_tokens: tuple[str, ...], shown: str, end_of_text: str) -> int:
+    number = tokenizer.token_to_id(end_of_text)
+    if number is None or end_of_text not in special_tokens:
         found = "is an ordinary token" if number is not None else "is not in it"
         raise DataError(
-            f"{shown}: {END_OF_TEXT} {found}; documents end in it, so it has to be a special token",
+            f"{shown}: {end_of_text} {found}; documents end in it, so it has to be a special token",
             hint=f"special tokens it has: {', '.join(special_tokens[:10]) or 'none'}",
         )
-    for text in (END_OF_TEXT, f" {END_OF_TEXT}", f"a {END_OF_TEXT} b"):
+    for text in (end_of_text, f" {end_of_text}", f"a {end_of_text} b"):
         if number in tokenizer.encode(text, add_special_tokens=False).ids:
             raise DataError(
-                f"{shown}: text that spells {END_OF_TEXT} is encoded as its id, {number}, like the end of a document",
+                f"{shown}: text that spells {end_of_text} is encoded as its id, {number}, like the end of a document",
                 hint="take the token out of the model's own vocabulary and leave it in added_tokens",
             )
     return int(number)
