@@ -420,6 +420,39 @@ def sign(
     return command(path, key=key, certificates=cert, out=out, json_output=json)
 
 
+@app.command(short_help="A trained language model as a folder for transformers, or as GGUF.")
+def export(
+    path: Annotated[str, typer.Argument(metavar="MODEL", help="A run, a checkpoint, or a folder of a Llama.")],
+    to: Annotated[Literal["hf", "gguf"], typer.Option("--to", help="The format: for transformers, or for llama.cpp.")],
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="The folder to make; must not exist.")],
+    dtype: Annotated[
+        Literal["float32", "float16", "bfloat16"] | None, typer.Option(help="Of the weights; default: as stored.")
+    ] = None,
+    max_shard_size: Annotated[
+        str, typer.Option(metavar="SIZE", help="Most bytes of weights in a file, such as 500MB or 2GiB (hf).")
+    ] = "5GB",
+    start_from: Annotated[
+        str | None,
+        typer.Option("--from", metavar="latest|best|STEP", help="Which checkpoint of a run; default: best, or latest."),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> int:
+    """Write the causal part of a language model so that others can load it, with its tokenizer, card and manifest."""
+    from strata_cli.commands.export import export as command
+
+    return command(
+        path,
+        to=to,
+        out=out,
+        dtype=dtype,
+        max_shard_size=max_shard_size,
+        start_from=start_from,
+        json_output=json,
+        quiet=quiet,
+    )
+
+
 @recipes.command("list", short_help="List the shipped recipes.")
 def list_recipes(json: Json = False) -> int:
     """List the shipped recipes, each with what it is for."""

@@ -21,6 +21,7 @@ NO_TORCH_MODULES = (
     "strata_core.randomness",
     "strata_core.corpus.preparing.preparation",
     "strata_core.corpus.reading",
+    "strata_core.export.format",
 )
 
 
@@ -93,6 +94,7 @@ ROOMS = (
     ("tasks",),
     ("memory_fit",),
     ("inference",),
+    ("export",),
     ("launch",),
     ("replay",),
 )

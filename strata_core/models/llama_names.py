@@ -1,4 +1,4 @@
-"""Our language model and transformers' LlamaForCausalLM are one computation: the names and settings of each in the other's.
+"""Our language model and LlamaForCausalLM of transformers compute the same: what each is called in the other.
 
 Both turn channels i and i + E/2 of a head together, so weights go over as they are. GGUF's Llama turns neighbours; its
 writer reorders the rows of queries and keys.
