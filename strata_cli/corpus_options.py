@@ -35,7 +35,10 @@ Roles = Annotated[
 ]
 VocabSize = Annotated[int | None, typer.Option(min=257, help="Vocabulary of the tokenizer to train.")]
 Tokenizer = Annotated[
-    str | None, typer.Option(metavar="FILE", help="A tokenizer.json to use, in place of training one.")
+    str | None,
+    typer.Option(
+        metavar="FILE|FOLDER", help="A tokenizer.json, or a model's folder with one, in place of training one."
+    ),
 ]
 TextKey = Annotated[str | None, typer.Option(metavar="KEY", help="Key of the text in a JSONL record.")]
 ValFraction = Annotated[

@@ -99,7 +99,9 @@ class Session:
 
     def warm_start(self, source: Path) -> list[Parent]:
         """Gives the model the weights of an earlier checkpoint; see `load_weights`."""
-        return load_weights(self.model, source, config=self.task.config(), observer=self._observer)
+        return load_weights(
+            self.model, source, config=self.task.config(), tokenizer=self.tokenizer, observer=self._observer
+        )
 
     def corpus_parent(self, run_path: Path) -> Parent:
         """The corpus as the run's manifest names it."""

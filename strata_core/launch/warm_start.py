@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from strata_core.errors import RecipeError, UsageError
+from strata_core.launch.llama_start import check_fits
 from strata_core.manifest import Parent
 from strata_core.observer import SILENT, Observer
 from strata_core.tasks.registry import task_kinds
@@ -19,13 +20,19 @@ from strata_core.training.checkpoint import (
     newest_whole,
     read_tensors,
 )
+from strata_core.training.llama_folder import is_llama_folder, open_llama_folder
 from strata_core.training.trained import config_differences
 
 
 def load_weights(
-    model: nn.Module, source: Path, *, config: Mapping[str, Any] | None = None, observer: Observer = SILENT
+    model: nn.Module,
+    source: Path,
+    *,
+    config: Mapping[str, Any] | None = None,
+    tokenizer: bytes | None = None,
+    observer: Observer = SILENT,
 ) -> list[Parent]:
-    """Fills the model with the weights of a strata checkpoint, of a run's newest one, or of a safetensors file.
+    """Fills the model with the weights of a checkpoint, of a run's newest one, of a Llama, or of a safetensors file.
 
     An optional part of a model (`TaskKind.optional_parts`: word states, heads, a memory) that one of the two lacks is
     left as it is, or left aside: so a pure language model, or one without a memory, can be gone on from.
@@ -35,21 +42,29 @@ def load_weights(
         source: where the weights are.
         config: of the task; names that both it and the checkpoint's have must be the same, in the same order. None to
             leave them unchecked.
+        tokenizer: the corpus's tokenizer.json, which has to be that of a folder of a Llama; None to leave it unchecked.
         observer: told which parts were not taken over.
 
     Returns:
-        The checkpoint as a parent for the run's manifest; nothing for a plain file.
+        The checkpoint or folder as a parent for the run's manifest; nothing for a plain file.
 
     Raises:
         UsageError: there is no such path.
-        RecipeError: the checkpoint was trained for other labels, relations, node types or targets.
+        RecipeError: the checkpoint was trained for other labels, relations, node types or targets, or the folder's
+            settings or tokenizer are not those of the recipe and corpus.
+        VerificationError: the folder holds what would run code when loaded.
         DataError: it is damaged, or its tensors are not the model's; the model keeps its own.
     """
     if not source.exists():
         raise UsageError(f"run.warm_start: {source}: no such file or directory")
     weights: dict[str, Tensor]
     parents = []
-    if source.is_dir():
+    if is_llama_folder(source):
+        folder = open_llama_folder(source)
+        check_fits(folder, model, tokenizer, observer)
+        weights = folder.tensors()
+        parents.append(folder.parent())
+    elif source.is_dir():
         folder = newest_whole(source / "checkpoints")[0] if (source / "checkpoints").is_dir() else source
         checkpoint = load_checkpoint(folder, with_optimizer=False)
         weights = checkpoint.model

@@ -80,12 +80,14 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> bytes:
 
 
 def read_tokenizer(path: Path) -> TextTokenizer:
-    """Reads and checks a tokenizer.json.
+    """Reads and checks a tokenizer.json, or the one in a folder of a model.
 
     Raises:
         UsageError: there is no such file.
         DataError: as `check_tokenizer`.
     """
+    if path.is_dir():
+        path = path / "tokenizer.json"
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file", hint="it is a tokenizer.json of Hugging Face tokenizers")
     try:
