@@ -179,7 +179,7 @@ def _load_initial_weights(run: RunFolder, session: Session, claim: Claim) -> lis
     source = session.recipe.run.warm_start
     if claim.before is not None or source is None:
         return []
-    recorded = next((parent for parent in run.manifest.parents if parent.describes == "checkpoint"), None)
+    recorded = next((parent for parent in run.manifest.parents if parent.describes != "corpus"), None)
     if recorded is None:
         load_weights(session.model, source)
         return [f"the run began with the weights in {source}, of which it recorded no digest"]
