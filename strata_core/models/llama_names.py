@@ -148,7 +148,9 @@ def shape_of_llama(settings: Mapping[str, Any], *, source: str) -> TransformerCo
             )
     if not problems:
         try:
-            return TransformerConfig(**whole, **numbers, tie_embeddings=tied)
+            return TransformerConfig(
+                **whole, rope_theta=numbers["rope_theta"], norm_eps=numbers["norm_eps"], tie_embeddings=tied
+            )
         except RecipeError as error:
             problems.append(error.message)
     raise DataError(

@@ -88,7 +88,7 @@ class RunTable(Table):
         ge=1,
         le=LARGEST_INTEGER,
     )
-    warm_start: Path | None = folder_or_file("Checkpoint, run or folder of a Llama whose weights the model starts from.")
+    warm_start: Path | None = folder_or_file("Checkpoint, run or Llama folder whose weights the model starts from.")
 
 
 class EvaluationTable(Table):
