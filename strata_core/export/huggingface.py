@@ -48,7 +48,7 @@ def _write_tokenizer(part: CausalPart, folder: Path) -> None:
 
 def _write_weights(tensors: dict[str, Tensor], folder: Path, *, dtype: str | None, max_shard_bytes: int) -> None:
     shards = _shards(tensors, dtype, max_shard_bytes)
-    weight_map = {}
+    weight_map: dict[str, str] = {}
     for number, names in enumerate(shards, 1):
         file = "model.safetensors" if len(shards) == 1 else f"model-{number:05d}-of-{len(shards):05d}.safetensors"
         weight_map |= dict.fromkeys(names, file)
@@ -85,7 +85,7 @@ def _write_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
     with open(path, "wb") as file:
         file.write(layout.header)
         for name in sorted(tensors, key=lambda name: layout.offsets[name]):
-            file.write(memoryview(tensors[name].detach().reshape(-1).view(torch.uint8).numpy()))
+            file.write(tensors[name].detach().reshape(-1).view(torch.uint8).numpy().data)
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

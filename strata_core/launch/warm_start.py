@@ -60,10 +60,10 @@ def load_weights(
     weights: dict[str, Tensor]
     parents = []
     if is_llama_folder(source):
-        folder = open_llama_folder(source)
-        check_fits(folder, model, tokenizer, observer)
-        weights = folder.tensors()
-        parents.append(folder.parent())
+        llama = open_llama_folder(source)
+        check_fits(llama, model, tokenizer, observer)
+        weights = llama.tensors()
+        parents.append(llama.parent())
     elif source.is_dir():
         folder = newest_whole(source / "checkpoints")[0] if (source / "checkpoints").is_dir() else source
         checkpoint = load_checkpoint(folder, with_optimizer=False)
