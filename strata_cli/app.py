@@ -312,6 +312,52 @@ def predict(
     return command(path, file, out=out, format=format, start_from=start_from, device=device, quiet=quiet)
 
 
+@app.command(short_help="Text that a language model goes on with.")
+def generate(
+    path: Trained,
+    prompts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PROMPT]...", help="Texts to go on with; - is the lines of standard input."),
+    ] = None,
+    greedy: Annotated[bool, typer.Option("--greedy", help="Always take the likeliest token.")] = False,
+    temperature: Annotated[float, typer.Option(metavar="T", help="Below 1 keeps closer to what is likely.")] = 1.0,
+    top_k: Annotated[int | None, typer.Option(metavar="K", help="Choose among the K likeliest tokens.")] = None,
+    top_p: Annotated[
+        float, typer.Option(metavar="P", help="Choose among the fewest tokens that have probability P together.")
+    ] = 1.0,
+    min_p: Annotated[
+        float, typer.Option(metavar="P", help="Choose among tokens at least P times as probable as the likeliest.")
+    ] = 0.0,
+    repetition_penalty: Annotated[
+        float, typer.Option(metavar="X", help="Above 1 makes tokens that have occurred less likely.")
+    ] = 1.0,
+    max_new_tokens: Annotated[int, typer.Option(metavar="N", help="The most tokens of a continuation.")] = 128,
+    samples: Annotated[int, typer.Option(metavar="N", help="Continuations of each prompt.")] = 1,
+    stop: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="End before this text; may be given many times.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed and prompt give the same text.")] = 0,
+    start_from: WhichCheckpoint = None,
+    device: ComputeDevice = "auto",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> int:
+    """Continue texts with a language model; without a prompt it begins a document."""
+    from strata_cli.commands.generate import generate as command
+
+    sampling = {"greedy": greedy, "temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+    return command(
+        path,
+        prompts or [],
+        sampling={**sampling, "repetition_penalty": repetition_penalty},
+        settings={"max_new_tokens": max_new_tokens, "samples": samples, "stops": tuple(stop or ()), "seed": seed},
+        start_from=start_from,
+        device=device,
+        json_output=json,
+        quiet=quiet,
+    )
+
+
 @app.command("inspect-ckpt", short_help="What a checkpoint holds, and whether it is whole and safe to load.")
 def inspect_ckpt(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A checkpoint file or folder of any kind, or a run.")],
