@@ -267,10 +267,45 @@ def evaluate(
     start_from: WhichCheckpoint = None,
     device: ComputeDevice = "auto",
     confusion: Annotated[bool, typer.Option("--confusion", help="Also show which label was taken for which.")] = False,
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            metavar="blimp|zorro|syntaxgym|FILE",
+            help="A suite of grammar in place of a split.",
+            rich_help_panel="Suites",
+        ),
+    ] = None,
+    suite_path: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where the suite's files are.", rich_help_panel="Suites")
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(metavar="OTHER", help="Another model, compared on the same suite.", rich_help_panel="Suites"),
+    ] = None,
+    min_count: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Only pairs of words that the corpus has N times.", rich_help_panel="Suites"),
+    ] = None,
+    count_corpus: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="The corpus whose words --min-count counts.", rich_help_panel="Suites"),
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Measure a run's checkpoint on a split; the weights are verified before they are used."""
+    """Measure a run's checkpoint on a split, or on a suite; the weights are verified before they are used."""
+    asked: dict[str, Any] = {
+        "suite_path": suite_path,
+        "compare": compare,
+        "min_count": min_count,
+        "count_corpus": count_corpus,
+    }
+    if suite is not None or any(value is not None for value in asked.values()):
+        from strata_cli.commands.evaluate_suite import evaluate_suite
+
+        if corpus is not None or confusion or split != "val":
+            raise typer.BadParameter("--corpus, --split and --confusion are for evaluations on a split")
+        return evaluate_suite(path, suite, **asked, start_from=start_from, device=device, json_output=json, quiet=quiet)
     from strata_cli.commands.evaluate import evaluate as command
 
     return command(

@@ -94,7 +94,7 @@ ROOMS = (
     ("tasks",),
     ("memory_fit",),
     ("inference",),
-    ("export",),
+    ("export", "suites"),
     ("launch",),
     ("replay",),
 )

@@ -21,6 +21,11 @@ def write_evaluation(evaluation: Mapping[str, Any]) -> None:
     _write_section(printable(f"{head} on {where}"), _without_empty(evaluation["metrics"]))
 
 
+def write_figures(title: str, figures: Mapping[str, Any]) -> None:
+    """Writes figures to standard output under a title, nested ones as tables."""
+    _write_section(printable(title), figures)
+
+
 def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: _without_empty(value) if isinstance(value, Mapping) else value

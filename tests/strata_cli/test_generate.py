@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +82,43 @@ def test_standard_input_that_is_not_utf_8_is_bad_data(run, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"ab\xff")))
     assert main.run(["generate", run, "-", "--quiet"]) == 5
     assert "standard input is not UTF-8: byte 2" in capsys.readouterr().err
+
+
+def test_a_suite_of_pairs_is_scored_and_compared(run, tmp_path, capsys):
+    suite = tmp_path / "mine.tsv"
+    suite.write_text("sentence_good\tsentence_bad\tphenomenon\nthe dog\tdog the\torder\na cat\ta cat\tsame\n")
+    arguments = ["evaluate", run, "--suite", str(suite), "--device", "cpu", "--quiet"]
+    assert main.run([*arguments, "--json", "--compare", run]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["pairs"], shown["ties"]) == (2, 1)
+    assert shown["phenomena"]["same"] == {"accuracy": 0.5, "pairs": 1}
+    assert shown["compare"]["difference"] == 0.0
+    assert shown["compare"]["phenomena"].keys() == {"order", "same"}
+    assert main.run(arguments) == 0
+    assert "phenomena" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--suite", "blimp"], "--suite blimp needs --suite-path"),
+        (["--suite", "absent"], "--suite absent: neither a suite nor a file"),
+        (["--suite", "blimp", "--suite-path", "absent"], "no such file or directory"),
+        (["--suite", "zorro", "--suite-path", ".", "--min-count", "2"], "--min-count and --count-corpus go together"),
+        (["--compare", "x"], "need --suite"),
+        (["--suite", "zorro", "--split", "train"], "are for evaluations on a split"),
+    ],
+)
+def test_a_suite_that_cannot_be_scored_is_a_usage_error(run, arguments, said, capsys):
+    assert main.run(["evaluate", run, "--quiet", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_pairs_are_kept_to_the_words_of_a_corpus(run, tmp_path, capsys):
+    suite = tmp_path / "mine.jsonl"
+    suite.write_text('{"sentence_good": "the dog", "sentence_bad": "xyzzy"}\n')
+    corpus = str(Path(run).parent / "corpus")
+    words = ["--min-count", "1", "--count-corpus", corpus]
+    assert main.run(["evaluate", run, "--suite", str(suite), *words, "--json", "--quiet"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["pairs"], shown["left_out"], shown["accuracy"]) == (0, 1, None)
