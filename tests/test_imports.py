@@ -1,9 +1,12 @@
-"""Rooms marked "no torch" import without it, so that the commands over them answer at once."""
+"""What imports what: rooms without torch, a library that knows no command, and no circles."""
 
 import ast
+import functools
+import graphlib
 import pkgutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -56,21 +59,74 @@ def test_no_command_module_loads_torch_when_imported():
     assert loaded_after(modules_under(strata_cli.__path__, "strata_cli."), ("torch",)) == set()
 
 
-def source_imports() -> set[str]:
-    """What the library's own sources import at any level."""
+def imports_in(source: str) -> set[tuple[str, str]]:
+    """What a source imports at any level, in functions and for type checkers too: (module, name taken of it or "")."""
     found = set()
-    for path in Path(strata_core.__path__[0]).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                found |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.level == 0:
-                found.add((node.module or "").partition(".")[0])
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {(alias.name, "") for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0 and node.module, "imports are written in full"
+            found |= {(node.module, alias.name) for alias in node.names}
     return found
+
+
+def module_sources(package_folder: Path) -> dict[str, str]:
+    """The sources of a package and all below it, by the modules' full names."""
+    names = {path: path.relative_to(package_folder.parent).with_suffix("") for path in package_folder.rglob("*.py")}
+    return {".".join(name.parts).removesuffix(".__init__"): path.read_text() for path, name in names.items()}
+
+
+def import_graph(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """The modules among `sources` that each imports; `from a import b` is a.b where that is a module, else a."""
+
+    def meant(module: str, name: str) -> str:
+        return f"{module}.{name}" if f"{module}.{name}" in sources else module
+
+    return {
+        importing: {meant(*imported) for imported in imports_in(source)} & sources.keys() - {importing}
+        for importing, source in sources.items()
+    }
+
+
+def import_circle(graph: Mapping[str, set[str]]) -> list[str]:
+    """A circle of imports, its first module named again at the end; empty where there is none."""
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+@functools.cache
+def own_sources() -> dict[str, str]:
+    return module_sources(Path(strata_core.__path__[0])) | module_sources(Path(strata_cli.__path__[0]))
+
+
+def test_no_imports_run_in_a_circle():
+    assert import_circle(import_graph(own_sources())) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("from a.two import x", "import a.one"),
+        ("from a import two", "def f():\n    from a.one import y"),
+        ("import a.two", "if TYPE_CHECKING:\n    from a import one"),
+    ],
+    ids=["module level", "in a function", "for type checkers"],
+)
+def test_a_circle_of_imports_is_found_wherever_they_stand(first, second):
+    graph = import_graph({"a": "", "a.one": first, "a.two": second})
+    assert set(import_circle(graph)) == {"a.one", "a.two"}
+    assert import_circle(import_graph({"a": "from a.one import x", "a.one": first, "a.two": "import os"})) == []
 
 
 @pytest.mark.parametrize("name", ["strata_cli", "typer", "rich", "click"])
 def test_no_source_of_the_library_imports(name):
-    assert name not in source_imports()
+    sources = module_sources(Path(strata_core.__path__[0]))
+    imported = set().union(*map(imports_in, sources.values()))
+    assert name not in {module.partition(".")[0] for module, _ in imported}
 
 
 def test_the_library_never_prints():

@@ -49,11 +49,8 @@ def _rows(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _next_commands(result: Mapping[str, Any]) -> list[str]:
-    from strata_cli.app import app
-
     run = printable(shlex.quote(str(result["run_dir"])))
     if result["stopped_because"] == PREEMPTED:
         return [f"strata resume {run}"]
     commands = [f"strata resume {run} --set run.max_steps={2 * max(result['steps'], 1)}"]
-    names = {command.name for command in app.registered_commands}
-    return commands + [f"strata {name} {run}" for name in ("inspect-ckpt", "verify-manifest") if name in names]
+    return commands + [f"strata {name} {run}" for name in ("inspect-ckpt", "verify-manifest")]
