@@ -35,6 +35,19 @@ class LaunchOptions:
     rdzv_endpoint: str | None = None
     max_restarts: int = 0
 
+    def __post_init__(self) -> None:
+        """Refuses a size that is none before anything is read.
+
+        Raises:
+            UsageError: `device_memory` is no size.
+        """
+        _ = self.device_memory_bytes
+
+    @property
+    def device_memory_bytes(self) -> int | None:
+        """The size that was given."""
+        return None if self.device_memory is None else parse_bytes(self.device_memory)
+
     def arguments(self) -> list[str]:
         """What every rank has to be told."""
         return ["--device", self.device]
@@ -168,7 +181,7 @@ def _memory_plan(
             device=options.device,
             world_size=world_size,
             ranks_on_host=ranks_here,
-            device_memory_bytes=None if options.device_memory is None else parse_bytes(options.device_memory),
+            device_memory_bytes=options.device_memory_bytes,
             changeable=changeable,
             dry_run=dry_run,
             observer=observer,
