@@ -8,6 +8,9 @@ from strata_core.recipes.graph import GraphBatchTable, GraphRecipe
 from strata_core.recipes.lm import LMModelTable, LMRecipe
 from strata_core.recipes.tables import TrainingRecipe
 
+FOLLOWING_MAX_STEPS = ("optimizer.schedule_steps", "optimizer.warmup_steps", "model.graph_object_memory.anneal_steps")
+"""Derived settings that follow run.max_steps, the one setting to follow that a resume may raise."""
+
 _FEED_FORWARD_MULTIPLE = 64
 
 

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import os
 import threading
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +16,15 @@ import tomli_w
 from filelock import FileLock, Timeout
 
 from strata_core.corpus.format import CORPUS_JSON
+from strata_core.dotted import dotted
 from strata_core.errors import DataError, PlaceTakenError, UsageError
 from strata_core.files import folder_made_whole, storage_errors, write_file
 from strata_core.manifest import MANIFEST_NAME, Manifest, Parent, hash_file
 from strata_core.recipes import load_training_recipe
 from strata_core.recipes.changes import changed_keys, check_resumable
+from strata_core.recipes.deriving import FOLLOWING_MAX_STEPS
 from strata_core.recipes.tables import TrainingRecipe
+from strata_core.recipes.writing import recipe_tables
 from strata_core.training.checkpoint.folders import step_folder_name, steps_in
 from strata_core.training.checkpoint_choice import BEST, LATEST
 from strata_core.training.run.records import RecordLog
@@ -116,8 +120,16 @@ class RunFolder:
             RecipeError: a change would alter the past; all of them are listed.
         """
         current = load_training_recipe(self._recipe_path)
-        changed = load_training_recipe(self._recipe_path, overrides)
+        settled = [f"{key}={value}" for key, value in self._settled(current).items()]
+        changed = load_training_recipe(self._recipe_path, [*settled, *overrides])
         return changed, check_resumable(current, changed)
+
+    def _settled(self, current: TrainingRecipe) -> dict[str, int]:
+        """What a raised run.max_steps must not move: derived settings that are not written in the run's recipe, which
+        an earlier version made, as they have been so far."""
+        written = dotted(tomllib.loads((self.path / RECIPE_NAME).read_text(encoding="utf-8")))
+        settings = dotted(recipe_tables(current))
+        return {key: settings[key] for key in FOLLOWING_MAX_STEPS if key in settings and key not in written}
 
     @property
     def _recipe_path(self) -> Path:
@@ -147,11 +159,15 @@ class RunFolder:
     def _keep_changes(self, current: TrainingRecipe, changes: list[tuple[str, Any, Any]]) -> None:
         """Writes overrides.toml: a recipe that starts from the run's own and has what resumes have changed."""
         original = load_training_recipe(self.path / RECIPE_NAME)
-        settings = {key: new for key, _, new in [*changed_keys(original, current), *changes]}
+        settings: dict[str, Any] = dict(self._settled(current))
+        settings |= {key: new for key, _, new in [*changed_keys(original, current), *changes]}
         tables: dict[str, Any] = {"base": RECIPE_NAME}
         for key, value in settings.items():
-            table, _, name = key.partition(".")
-            tables.setdefault(table, {})[name] = value
+            *outer, name = key.split(".")
+            table = tables
+            for part in outer:
+                table = table.setdefault(part, {})
+            table[name] = value
         write_file(self.path / OVERRIDES_NAME, tomli_w.dumps(tables).encode())
 
     def with_corpus_found(self, recipe: TrainingRecipe) -> TrainingRecipe:

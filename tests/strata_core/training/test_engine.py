@@ -19,6 +19,7 @@ from strata_core.launch import session
 from strata_core.launch import starting as launch
 from strata_core.launch.starting import resume_run, train
 from strata_core.manifest import Manifest, verify
+from strata_core.recipes import dump_recipe
 from strata_core.tasks.language_model import task as language_model
 from strata_core.training.checkpoint import load_checkpoint
 from strata_core.training.engine import Engine
@@ -180,6 +181,31 @@ def test_a_later_target_goes_on_at_the_final_rate_and_is_remembered(undisturbed,
     assert [record["lr"] for record in records[11:]] == [pytest.approx(0.001)] * 3
     assert resume_run(run, device="cpu")["stopped_because"] == "already finished"
     assert RunFolder(run).recipe_with([])[0].run.max_steps == 14
+
+
+def test_a_run_from_before_a_derived_setting_goes_on_as_if_it_had_been_written(
+    undisturbed, tiny_recipe, tmp_path, monkeypatch
+):
+    today, earlier = tmp_path / "today", tmp_path / "earlier"
+    shutil.copytree(undisturbed, today, symlinks=True)
+
+    def dumped_by_an_earlier_version(recipe):
+        lines = dump_recipe(recipe).splitlines(keepends=True)
+        kept = [line for line in lines if not line.startswith((b"schedule_steps", b"anneal_steps"))]
+        assert len(lines) - len(kept) == 2
+        return b"".join(kept)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(launch, "dump_recipe", dumped_by_an_earlier_version)
+        train(tiny_recipe(*CADENCE), earlier, device="cpu")
+    for run in (today, earlier):
+        resume_run(run, overrides=["run.max_steps=13"], device="cpu")
+        resume_run(run, overrides=["run.max_steps=14"], device="cpu")
+    recipe = RunFolder(earlier).recipe_with([])[0]
+    assert recipe.model.graph_object_memory.anneal_steps == recipe.optimizer.schedule_steps == 12
+    assert recipe == RunFolder(today).recipe_with([])[0]
+    assert differences(earlier, today, 14) == ["step-00000014/manifest.json"]
+    assert "_steps = 12" not in (today / "overrides.toml").read_text(), "what the recipe says is not said again"
 
 
 @pytest.mark.parametrize(
