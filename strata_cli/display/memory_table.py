@@ -39,10 +39,14 @@ def _rows(plan: MemoryPlan) -> list[tuple[str, str]]:
         *_parts(plan),
         ("predicted peak", bytes_text(plan.predicted_peak_bytes)),
         ("there is", f"{bytes_text(plan.budget_bytes)} on {plan.device}: {'fits' if plan.fits else 'does not fit'}"),
-        ("largest micro-batch", str(plan.largest_micro_batch_size)),
+        *([("largest micro-batch", str(plan.largest_micro_batch_size))] if _may_be_cut_anew(plan) else []),
         *(("remedy", f"{remedy.arguments()}: {remedy.text}") for remedy in plan.remedies),
         *(("note", note) for note in plan.notes),
     ]
+
+
+def _may_be_cut_anew(plan: MemoryPlan) -> bool:
+    return plan.changeable is None or "batch.micro_batch_size" in plan.changeable
 
 
 def _parts(plan: MemoryPlan) -> list[tuple[str, str]]:

@@ -15,7 +15,9 @@ from strata_core.memory_fit.trace import StepMemory, trace_step
 from strata_core.recipes.graph import GraphBatchTable
 from strata_core.recipes.rules import broken_rules
 from strata_core.recipes.tables import TrainingRecipe
+from strata_core.training.distributed import Ranks
 from strata_core.training.precision import choose_precision
+from strata_core.training.step import micro_batches_per_rank
 from strata_core.training.task import Task
 
 PART_NAMES = (
@@ -70,6 +72,7 @@ def predict_memory(
     """
     if device_memory_bytes is None:
         device_memory_bytes = free_device_bytes(device_type, ranks_on_host=ranks_on_host or world_size)
+    micro_batches_per_rank(recipe, Ranks(world_size=world_size), has_started=changeable is not None)
     predictor = _Predictor(make_task, recipe, device_type, world_size, device_memory_bytes, resident_bytes)
     parts = predictor.parts(predictor.asked, {})
     largest = predictor.largest_micro_batch({})

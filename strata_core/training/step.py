@@ -24,6 +24,8 @@ from strata_core.training.precision import LossScale, Precision
 from strata_core.training.reduction import GradientTree, exact_hook, summing_hook
 from strata_core.training.task import Batch, StepPlan, Task
 
+_LARGEST_LISTED_RANKS = 64
+
 
 class _LossModule(nn.Module):
     """A model together with its losses, so that DDP and torch.compile see one forward from batch to loss sums."""
@@ -168,8 +170,13 @@ class TrainingStep:
         return {"grad_norm": norm, "skipped": skipped, "halted": self.guard.halted}
 
 
-def micro_batches_per_rank(recipe: TrainingRecipe, ranks: Ranks) -> int:
+def micro_batches_per_rank(recipe: TrainingRecipe, ranks: Ranks, *, has_started: bool = False) -> int:
     """How many micro-batches a rank computes in one step.
+
+    Args:
+        recipe: the run's recipe.
+        ranks: of the run.
+        has_started: whether the recipe can change no more, so that only another number of ranks helps.
 
     Raises:
         RecipeError: the global batch cannot be cut that way; the numbers are in the message.
@@ -181,18 +188,38 @@ def micro_batches_per_rank(recipe: TrainingRecipe, ranks: Ranks) -> int:
         raise RecipeError(
             f"batch.batch_size {batch.batch_size} makes {micro_batches} micro-batches of {batch.micro_batch_size}, "
             f"which {ranks.world_size} ranks cannot share equally",
-            hint=f"make batch.batch_size a multiple of batch.micro_batch_size x {ranks.world_size}",
+            hint=_remedy(
+                f"launch as many ranks as divide {micro_batches}: {_divisors_text(micro_batches)}",
+                f"make batch.batch_size a multiple of batch.micro_batch_size x {ranks.world_size}",
+                has_started=has_started,
+            ),
         )
     options = recipe.distributed
     if options.exact_reduction and ranks.world_size & (ranks.world_size - 1):
         raise RecipeError(
             f"distributed.exact_reduction needs a power of two of ranks, got {ranks.world_size}",
-            hint="launch 1, 2, 4, 8, ... ranks, or set distributed.exact_reduction = false",
+            hint=_remedy(
+                "launch 1, 2, 4, 8, ... ranks", "set distributed.exact_reduction = false", has_started=has_started
+            ),
         )
     if options.static_graph and ranks.world_size > 1 and share > 1:
         raise RecipeError(
             f"distributed.static_graph cannot be combined with accumulation ({share} micro-batches a rank): "
             "torch stops reducing under no_sync",
-            hint="set distributed.static_graph = false; it is not needed",
+            hint=_remedy(
+                f"launch one rank, or {micro_batches}",
+                "set distributed.static_graph = false, which is not needed",
+                has_started=has_started,
+            ),
         )
     return share
+
+
+def _remedy(ranks: str, recipe: str, *, has_started: bool) -> str:
+    return ranks if has_started else f"{ranks}; or {recipe}"
+
+
+def _divisors_text(number: int) -> str:
+    """The divisors of a number, of many the smallest and the number itself: "1, 2, 4, 8"."""
+    shown = [divisor for divisor in range(1, min(number, _LARGEST_LISTED_RANKS) + 1) if number % divisor == 0]
+    return ", ".join(map(str, shown)) + (", ..." if number > _LARGEST_LISTED_RANKS else "")

@@ -103,6 +103,27 @@ def test_a_batch_that_ranks_cannot_share_is_a_fault_of_the_recipe() -> None:
         predicted(recipe(), world_size=3)
 
 
+def test_a_run_that_has_started_is_told_to_change_its_ranks_alone() -> None:
+    """A batch of 8 in micro-batches of 2 is four, which 1, 2 or 4 ranks share."""
+    settings = recipe(batch__micro_batch_size=2)
+    with pytest.raises(RecipeError) as caught:
+        predicted(settings, world_size=3, changeable=frozenset({"run.max_steps"}))
+    assert caught.value.hint == "launch as many ranks as divide 4: 1, 2, 4"
+    with pytest.raises(RecipeError, match="cannot share") as caught:
+        predicted(settings, world_size=3)
+    assert caught.value.hint == (
+        "launch as many ranks as divide 4: 1, 2, 4; or make batch.batch_size a multiple of batch.micro_batch_size x 3"
+    )
+    exact = recipe(batch__micro_batch_size=1, batch__batch_size=6, distributed__exact_reduction=True)
+    with pytest.raises(RecipeError, match="power of two") as caught:
+        predicted(exact, world_size=3, changeable=frozenset())
+    assert caught.value.hint == "launch 1, 2, 4, 8, ... ranks"
+    static = recipe(batch__micro_batch_size=2, distributed__static_graph=True)
+    with pytest.raises(RecipeError, match="static_graph") as caught:
+        predicted(static, world_size=2, changeable=frozenset())
+    assert caught.value.hint == "launch one rank, or 4"
+
+
 def test_compiling_is_predicted_uncompiled_and_says_so() -> None:
     plain, compiled = predicted(recipe()), predicted(recipe(run__compile=True))
     assert compiled.parts == plain.parts
