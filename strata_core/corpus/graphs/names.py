@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from strata_core.corpus.flat_arrays import json_bytes, read_versioned_json
 from strata_core.corpus.graphs.layout import FORMAT_VERSION, NAMES_NAME
 from strata_core.files import write_file
+
+
+def numbers_by_name(names: Iterable[str]) -> dict[str, list[int]]:
+    """For each name its numbers; more than one where several things share it, as OpenKE's tables let them."""
+    numbers: dict[str, list[int]] = {}
+    for number, name in enumerate(names):
+        numbers.setdefault(name, []).append(number)
+    return numbers
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from strata_core.corpus.graphs.clutrr import Kinship, clutrr_files, clutrr_names
 from strata_core.corpus.graphs.inputs import CLUTRR, TRIPLES, GraphInput
 from strata_core.corpus.graphs.jsonl_preparation import prepare_graph_lines_corpus
 from strata_core.corpus.graphs.layout import GRAPHS_FOLDER
+from strata_core.corpus.graphs.names import numbers_by_name
 from strata_core.corpus.graphs.output import (
     GRAPH_VAL_FRACTION,
     PreparedGraphs,
@@ -242,3 +243,10 @@ def _tell_of_triples(triples: Triples, observer: Observer) -> None:
         for split, count in counts.items():
             if count:
                 observer.notice(f"{split}: {count:,} {what} never occur in training")
+    for what, names in (("entities", triples.entities), ("relations", triples.relations)):
+        shared = [name for name, numbers in numbers_by_name(names).items() if len(numbers) > 1]
+        if shared:
+            observer.warning(
+                f"{what}: {len(shared):,} names stand for several numbers, {shared[0]!r} for one; strata predict "
+                "refuses queries that use them, so give each number a name of its own to ask about it"
+            )

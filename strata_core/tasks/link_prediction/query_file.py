@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strata_core.corpus.graphs.jsonl import GraphFault, json_object, read_lines
-from strata_core.corpus.graphs.names import GraphNames
+from strata_core.corpus.graphs.names import GraphNames, numbers_by_name
 from strata_core.tasks.query_files import whole_queries
 
 _LIKE = 'a line is a query: {"head": "ENTITY", "relation": "RELATION"}, or with "tail" in place of "head"'
@@ -57,10 +57,15 @@ def read_link_queries(file: str, names: GraphNames) -> list[LinkQuery]:
     return whole_queries(file, read, like=_LIKE)
 
 
+def _several(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:3]))
+    return f"{len(numbers)} numbers ({shown}{', ...' if len(numbers) > 3 else ''})"
+
+
 class _Parser:
     def __init__(self, names: GraphNames) -> None:
-        self._entities = {name: number for number, name in enumerate(names.entities)}
-        self._relations = {name: number for number, name in enumerate(names.relations)}
+        self._entities = numbers_by_name(names.entities)
+        self._relations = numbers_by_name(names.relations)
         self._n_compared = 0
 
     def parse(self, line: bytes, file: str, number: int) -> LinkQuery | GraphFault:
@@ -81,11 +86,13 @@ class _Parser:
             return GraphFault(file, number, identifier if isinstance(identifier, str) else None, tuple(faults))
         return LinkQuery(identifier, entities[0], relation, asks_for_tail=given[0] == "head")
 
-    def _number(self, record: dict[str, Any], key: str, numbers: dict[str, int], faults: list[str]) -> int:
+    def _number(self, record: dict[str, Any], key: str, numbers: dict[str, list[int]], faults: list[str]) -> int:
         """The number that goes with a name; where there is none the fault is noted, and the number means nothing."""
         name = record.get(key)
         if isinstance(name, str) and name in numbers:
-            return numbers[name]
+            if len(numbers[name]) > 1:
+                faults.append(f"{key} {name!r} is the name of {_several(numbers[name])} and tells none of them")
+            return numbers[name][0]
         if name is None:
             faults.append(f"{key} is absent")
         elif isinstance(name, str):

@@ -21,7 +21,7 @@ from strata_core.errors import DataError, PlaceTakenError, UsageError
 from strata_core.manifest import verify
 from strata_core.observer import Observer
 from tests.strata_core.corpus.graphs.test_clutrr import CHAIN, RETURNING
-from tests.strata_core.corpus.graphs.test_triples import NAMED, folder_of
+from tests.strata_core.corpus.graphs.test_triples import NAMED, OPENKE, folder_of
 from tests.strata_core.corpus.helpers import Warnings, folder_bytes
 
 SMALL = ReasoningSettings(seed=5, n_examples={"train": 60, "val": 30, "test-size": 30})
@@ -88,6 +88,17 @@ def test_questions_about_one_graph_share_it_in_a_batch_and_name_their_own_edges(
     assert batch.edges[batch.query_edges].tolist() == [[0, 1, 0], [0, 0, 1], [1, 0, 2], [0, 0, 1]]
     assert batch.branch_starts.tolist() == [0, 0, 1, 0] and batch.answers.tolist() == [0, 1, 2, 1]
     assert corpus.split("val").batch(np.array([0])).query_edges.tolist() == [-1]
+
+
+def test_names_that_several_entities_share_are_told(tmp_path) -> None:
+    listener = Listener()
+    twice = folder_of(tmp_path / "kg", OPENKE, **{"entity2id.txt": "3\nann\t0\nann\t2\nbob\t1\n"})
+    prepare_triples_corpus(twice, tmp_path / "corpus", observer=listener)
+    assert [heard for heard in listener.heard if "several numbers" in heard] == [
+        "entities: 1 names stand for several numbers, 'ann' for one; strata predict refuses queries that use them, "
+        "so give each number a name of its own to ask about it"
+    ]
+    assert open_graph_corpus(tmp_path / "corpus").names.entities == ("ann", "bob", "ann")
 
 
 def test_a_split_without_triples_is_empty(tmp_path) -> None:
