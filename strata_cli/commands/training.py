@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from strata_cli.commands.training_result import finish
+from strata_cli.display.errors import show_line
 from strata_cli.display.output import write_json, write_text
 from strata_cli.display.plain import PlainObserver
 from strata_cli.display.progress import shown_progress
-from strata_core.launch import slurm, worker
+from strata_core.launch import rank_environment, slurm, worker
 from strata_core.memory_fit import MemoryPlan, parse_bytes, require_fit
 from strata_core.observer import Observer
 from strata_core.recipes.tables import TrainingRecipe
@@ -59,9 +60,20 @@ class LaunchOptions:
 
 
 def join_step(options: LaunchOptions) -> None:
-    """Makes this process a rank where srun started several tasks; tasks that are launchers stay what they are."""
+    """Makes this process a rank where srun started several tasks; tasks that are launchers stay what they are.
+
+    Raises:
+        UsageError: the environment makes this process a rank that cannot be, or a launcher is a rank itself.
+    """
+    if worker.has_launcher():
+        return
     if not options.ask_for_launcher:
         slurm.join_step(os.environ)
+    ignored = rank_environment.leave_out_parts(os.environ)
+    if ignored is not None:
+        show_line("warning", ignored)
+    if options.ask_for_launcher:
+        rank_environment.refuse_second_launch(os.environ)
 
 
 def run_training(

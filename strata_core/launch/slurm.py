@@ -10,6 +10,7 @@ from collections.abc import MutableMapping
 
 from strata_core.errors import UsageError
 
+_STEP = ("SLURM_STEP_ID", "SLURM_PROCID", "SLURM_LOCALID")
 _FIRST_PORT = 20000
 _PORTS = 10000
 
@@ -18,7 +19,8 @@ def join_step(environment: MutableMapping[str, str]) -> None:
     """Adds torchrun's variables where srun started this process as one of several and nobody has set them.
 
     Ranks meet on the first node of the step; MASTER_ADDR and MASTER_PORT win where they are set. Outside a step of
-    several tasks (a batch script, an interactive shell, `srun --ntasks=1`) nothing changes.
+    several tasks (a batch script, an interactive shell, `srun --ntasks=1`) nothing changes, nor where only a part of
+    what tells a task its place is left in the environment.
 
     Args:
         environment: the process's environment variables.
@@ -26,7 +28,7 @@ def join_step(environment: MutableMapping[str, str]) -> None:
     Raises:
         UsageError: the step's list of nodes cannot be read.
     """
-    if "RANK" in environment or "SLURM_STEP_ID" not in environment:
+    if "RANK" in environment or any(name not in environment for name in _STEP):
         return
     # An interactive step has the job's number of tasks in SLURM_NTASKS and its own, one, here.
     tasks = int(environment.get("SLURM_STEP_NUM_TASKS") or environment.get("SLURM_NTASKS", "1"))
@@ -35,7 +37,7 @@ def join_step(environment: MutableMapping[str, str]) -> None:
     environment["RANK"] = environment["SLURM_PROCID"]
     environment["WORLD_SIZE"] = str(tasks)
     environment["LOCAL_RANK"] = environment["SLURM_LOCALID"]
-    if "SLURM_STEP_TASKS_PER_NODE" in environment:
+    if "SLURM_STEP_TASKS_PER_NODE" in environment and "SLURM_NODEID" in environment:
         counts = tasks_per_node(environment["SLURM_STEP_TASKS_PER_NODE"])
         environment["LOCAL_WORLD_SIZE"] = str(counts[int(environment["SLURM_NODEID"])])
     if "MASTER_ADDR" not in environment:

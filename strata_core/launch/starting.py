@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from strata_core.errors import PlaceTakenError, RecipeError, UsageError
+from strata_core.launch import worker
+from strata_core.launch.rank_environment import explained
 from strata_core.launch.session import Session, open_store, process_ready, run_result, take_up
 from strata_core.memory_fit import MemoryPlan
 from strata_core.memory_fit.prediction import predict_memory
@@ -64,16 +66,19 @@ def plan_memory(
         make_task(recipe, corpus).check()
     except RecipeError as error:
         refusal = error
-    plan = predict_memory(
-        lambda changed: make_task(changed, corpus),
-        recipe,
-        device_type=device_type,
-        world_size=world_size,
-        device_memory_bytes=device_memory_bytes,
-        ranks_on_host=ranks_on_host,
-        changeable=changeable,
-        resident_bytes=resident_bytes() if world_size == 1 else 0,
-    )
+    try:
+        plan = predict_memory(
+            lambda changed: make_task(changed, corpus),
+            recipe,
+            device_type=device_type,
+            world_size=world_size,
+            device_memory_bytes=device_memory_bytes,
+            ranks_on_host=ranks_on_host,
+            changeable=changeable,
+            resident_bytes=resident_bytes() if world_size == 1 else 0,
+        )
+    except RecipeError as error:
+        raise (explained(error, os.environ) if worker.is_worker() else error) from None
     if refusal is not None and dry_run:
         remedy = "" if refusal.hint is None else f" ({refusal.hint})"
         observer.warning(f"training would be refused: {refusal.message}{remedy}")

@@ -6,6 +6,8 @@ import pytest
 
 from strata_cli import main
 from strata_cli.commands.train import new_run_dir
+from strata_cli.display.memory_table import show_below_recipe
+from strata_core.memory_fit import MemoryPlan
 
 
 def test_a_dry_run_prints_the_resolved_recipe_and_writes_nothing(tmp_path, monkeypatch, capsys):
@@ -97,6 +99,38 @@ def test_a_resume_that_cannot_fit_names_no_setting_that_it_would_refuse(tmp_path
     said = capsys.readouterr().err
     assert "hint: use a device with more memory" in said and "micro_batch" not in said.partition("error:")[2]
     assert sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir()) == before
+
+
+def test_ranks_of_the_environment_are_ignored_or_refused_by_the_names_of_their_variables(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    dry = ["train-lm", "--recipe", "quickstart", "--set", "batch.micro_batch_size=16", "--device", "cpu", "--dry-run"]
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert main.run(dry) == 0
+    said = capsys.readouterr().err
+    assert "warning: WORLD_SIZE=4 in the environment is ignored: without RANK it starts no ranks" in said
+    for name, value in {"WORLD_SIZE": "3", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}.items():
+        monkeypatch.setenv(name, value)
+    assert main.run(dry) == 2
+    said = capsys.readouterr().err
+    assert "3 ranks cannot share equally: RANK=0, WORLD_SIZE=3 in the environment make this process one" in said
+    assert "to train in this process alone: unset RANK WORLD_SIZE" in said
+    assert main.run([*dry, "--nproc", "2"]) == 2
+    assert "--nproc, --nnodes and --max-restarts start ranks, and RANK=0" in capsys.readouterr().err
+
+
+def test_a_size_without_a_unit_is_refused_before_anything_is_read(tmp_path, capsys):
+    for command in (["train-lm", "--recipe", "nowhere"], ["train-graph", "--recipe", "nowhere"], ["resume", "nowhere"]):
+        assert main.run([*command, "--device-memory", "80"]) == 2
+        said = capsys.readouterr().err
+        assert "'80' has no unit" in said and "hint: did you mean 80GiB?" in said
+
+
+def test_a_resume_that_may_not_cut_its_batch_anew_shows_no_largest_micro_batch(tmp_path, capsys):
+    parts = {"weights": 7}
+    for changeable, is_shown in ((None, True), (frozenset({"memory.recompute"}), False)):
+        plan = MemoryPlan("cpu", 10**9, parts, 7, largest_micro_batch_size=2, changeable=changeable)
+        show_below_recipe(plan)
+        assert ("largest micro-batch" in capsys.readouterr().out) == is_shown
 
 
 def test_resuming_what_is_no_run_is_a_usage_error(tmp_path, capsys):

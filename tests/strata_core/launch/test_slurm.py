@@ -53,8 +53,10 @@ def test_a_meeting_point_that_is_given_wins():
         {"SLURM_STEP_ID": ""},
         {"SLURM_STEP_NUM_TASKS": "1"},
         {"SLURM_STEP_NUM_TASKS": "", "SLURM_NTASKS": ""},
+        {"SLURM_PROCID": ""},
+        {"SLURM_LOCALID": ""},
     ],
-    ids=["torchrun", "batch script", "interactive step of a larger job", "no count"],
+    ids=["torchrun", "batch script", "interactive step of a larger job", "no count", "no number", "no local number"],
 )
 def test_everything_else_is_left_alone(changes):
     assert joined(**changes) == {}
