@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from strata_core.audit.compressed_file import compression_of, read_compressed
 from strata_core.audit.findings import UNSAFE, Malformed, printable
-from strata_core.audit.gguf_file import is_gguf, read_gguf
-from strata_core.audit.numpy_file import is_numpy_file, read_numpy
+from strata_core.audit.formats.compressed_file import compression_of, read_compressed
+from strata_core.audit.formats.gguf_file import is_gguf, read_gguf
+from strata_core.audit.formats.numpy_file import is_numpy_file, read_numpy
+from strata_core.audit.formats.safetensors_file import looks_like_safetensors, read_safetensors
+from strata_core.audit.formats.torch_legacy import read_torch_legacy
+from strata_core.audit.formats.torch_tar import is_tar, read_torch_tar
+from strata_core.audit.formats.torch_zip import read_torch_zip
+from strata_core.audit.formats.zip_archive import LOCAL_SIGNATURE
 from strata_core.audit.opening import FileBytes
 from strata_core.audit.reading import Budget, Contents, PickleReader
-from strata_core.audit.safetensors_file import looks_like_safetensors, read_safetensors
-from strata_core.audit.torch_legacy import read_torch_legacy
-from strata_core.audit.torch_tar import is_tar, read_torch_tar
-from strata_core.audit.torch_zip import read_torch_zip
-from strata_core.audit.zip_archive import LOCAL_SIGNATURE
 
 _OTHER_FORMATS = (
     (b"\x28\xb5\x2f\xfd", "zstandard-compressed data"),

@@ -8,15 +8,15 @@ from typing import Any
 
 from strata_core.audit.bounded_json import read_json_object
 from strata_core.audit.containers import read_blob
-from strata_core.audit.distributed_checkpoint import METADATA_NAME, read_distributed
 from strata_core.audit.findings import CORRUPT, Malformed, printable, verdict_of
-from strata_core.audit.gguf_file import is_gguf
-from strata_core.audit.numpy_file import is_numpy_file
+from strata_core.audit.formats.distributed_checkpoint import METADATA_NAME, read_distributed
+from strata_core.audit.formats.gguf_file import is_gguf
+from strata_core.audit.formats.numpy_file import is_numpy_file
+from strata_core.audit.formats.safetensors_file import looks_like_safetensors
+from strata_core.audit.formats.torch_tar import is_tar
+from strata_core.audit.formats.zip_archive import LOCAL_SIGNATURE
 from strata_core.audit.opening import FileBytes, Folder, is_plain_name
 from strata_core.audit.reading import Budget, Contents, PendingCheck
-from strata_core.audit.safetensors_file import looks_like_safetensors
-from strata_core.audit.torch_tar import is_tar
-from strata_core.audit.zip_archive import LOCAL_SIGNATURE
 
 _CHECKPOINT_ENDINGS = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".pkl", ".pickle")
 _INDEX_ENDING = ".index.json"

@@ -9,9 +9,9 @@ from typing import Any
 from strata_core.audit.dtypes import ElementType
 from strata_core.audit.findings import CORRUPT, UNSAFE, Finding, Malformed
 from strata_core.audit.opening import FileBytes
-from strata_core.audit.pickle_machine import DEFAULT_OPERATIONS, run_pickle
-from strata_core.audit.pickle_safety import GlobalUse, judge
-from strata_core.audit.symbols import Global, PickleRun, Stretch
+from strata_core.audit.pickles.machine import DEFAULT_OPERATIONS, run_pickle
+from strata_core.audit.pickles.safety import GlobalUse, judge
+from strata_core.audit.pickles.symbols import Global, PickleRun, Stretch
 from strata_core.audit.tensors import Storage, Tensor
 
 _DEEPEST_NESTING = 4

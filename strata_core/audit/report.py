@@ -7,7 +7,7 @@ from typing import Any
 
 from strata_core.audit.findings import CORRUPT, GRAVEST_FIRST, NUMERIC, UNKNOWN_GLOBAL, UNSAFE, Finding, verdict_of
 from strata_core.audit.names import WrapperReport
-from strata_core.audit.pickle_safety import GlobalUse
+from strata_core.audit.pickles.safety import GlobalUse
 from strata_core.audit.tensors import Tensor
 
 _EXIT_CODES = {UNSAFE: 4, NUMERIC: 4, CORRUPT: 5}

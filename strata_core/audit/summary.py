@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from strata_core.audit.findings import printable
+from strata_core.audit.pickles.symbols import Dictionary, Made
 from strata_core.audit.reading import Contents
-from strata_core.audit.symbols import Dictionary, Made
 from strata_core.audit.tensors import Tensor, distinct_elements
 
 _STEP_KEYS = ("step", "global_step", "iteration", "iter_num", "iter", "num_updates", "steps", "current_step")

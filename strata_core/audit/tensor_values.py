@@ -7,7 +7,7 @@ from typing import Any
 
 from strata_core.audit.dtypes import ELEMENT_TYPES, ElementType
 from strata_core.audit.findings import Malformed, printable
-from strata_core.audit.symbols import Dictionary, Global, Group, Made, Persistent
+from strata_core.audit.pickles.symbols import Dictionary, Global, Group, Made, Persistent
 from strata_core.audit.tensors import MAX_DIMENSIONS, Storage, Tensor
 
 Arguments = tuple[Any, ...]

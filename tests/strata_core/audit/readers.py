@@ -21,8 +21,8 @@ from collections.abc import Callable
 from typing import Any
 
 from strata_core.audit.opening import FileBytes
-from strata_core.audit.pickle_machine import run_pickle
-from strata_core.audit.pickle_safety import judge
+from strata_core.audit.pickles.machine import run_pickle
+from strata_core.audit.pickles.safety import judge
 
 _CLASSES = {
     ("collections", "OrderedDict"): collections.OrderedDict,

@@ -8,12 +8,12 @@ from typing import Any
 
 from strata_core.audit.dtypes import ElementType
 from strata_core.audit.findings import CORRUPT, Malformed, printable
+from strata_core.audit.formats.torch_pickle import class_type
 from strata_core.audit.opening import FileBytes
+from strata_core.audit.pickles.symbols import Dictionary, Persistent
 from strata_core.audit.reading import Budget, Contents, PickleReader
-from strata_core.audit.symbols import Dictionary, Persistent
 from strata_core.audit.tensor_values import key_text
 from strata_core.audit.tensors import MAX_DIMENSIONS, Storage, StoredBytes, Tensor
-from strata_core.audit.torch_pickle import class_type
 
 _BLOCK_BYTES = 512
 _MEMBERS = ("sys_info", "storages", "tensors", "pickle")

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 
 from strata_core.audit.findings import CORRUPT, Malformed, printable
-from strata_core.audit.known_globals import Standing
-from strata_core.audit.numpy_file import is_numpy_file, read_numpy
-from strata_core.audit.numpy_zip import is_numpy_zip, read_numpy_zip
+from strata_core.audit.formats.numpy_file import is_numpy_file, read_numpy
+from strata_core.audit.formats.numpy_zip import is_numpy_zip, read_numpy_zip
+from strata_core.audit.formats.torch_pickle import read_values
+from strata_core.audit.formats.zip_archive import LOCAL_SIGNATURE, Archive, Record, crc_fault, read_archive
 from strata_core.audit.opening import FileBytes
+from strata_core.audit.pickles.known_globals import Standing
 from strata_core.audit.reading import Budget, Contents, PendingCheck, PickleReader
 from strata_core.audit.tensors import Storage
-from strata_core.audit.torch_pickle import read_values
-from strata_core.audit.zip_archive import LOCAL_SIGNATURE, Archive, Record, crc_fault, read_archive
 
 _SMALL_RECORDS = frozenset(
     {"version", ".data/version", "byteorder", ".format_version", ".storage_alignment", ".data/serialization_id"}

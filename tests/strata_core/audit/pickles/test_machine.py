@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from strata_core.audit.opening import FileBytes
-from strata_core.audit.pickle_machine import run_pickle
-from strata_core.audit.symbols import Dictionary, Global, Group, Made, Opaque, Persistent, Stretch
+from strata_core.audit.pickles.machine import run_pickle
+from strata_core.audit.pickles.symbols import Dictionary, Global, Group, Made, Opaque, Persistent, Stretch
 
 VALUES = [
     None,
@@ -59,7 +59,7 @@ def test_plain_values_come_out_as_the_real_unpickler_makes_them(value: Any, prot
 
 
 def test_every_opcode_of_pickletools_is_known() -> None:
-    from strata_core.audit.pickle_machine import _HANDLERS
+    from strata_core.audit.pickles.machine import _HANDLERS
 
     assert {ord(opcode.code) for opcode in pickletools.opcodes} == set(_HANDLERS)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from strata_core.audit.findings import CORRUPT, UNKNOWN_GLOBAL, UNSAFE, Finding, printable
-from strata_core.audit.known_globals import KNOWN_GOOD, PLAIN_BASES, Standing, resolve_old_name, standing_of
-from strata_core.audit.symbols import Dictionary, Event, Global, Made, Opaque, Persistent, PickleRun, Stretch
+from strata_core.audit.pickles.known_globals import KNOWN_GOOD, PLAIN_BASES, Standing, resolve_old_name, standing_of
+from strata_core.audit.pickles.symbols import Dictionary, Event, Global, Made, Opaque, Persistent, PickleRun, Stretch
 
 _BYTES_ENCODINGS = frozenset({"latin1", "latin-1", "iso-8859-1", "ascii", "utf-8", "utf8"})
 _METHODS_A_LOADER_CALLS = frozenset({"__setstate__", "__setitem__", "__dict__", "__class__", "append", "extend", "add"})

@@ -8,7 +8,7 @@ from typing import Any
 
 from strata_core.audit.findings import Malformed
 from strata_core.audit.opening import FileBytes
-from strata_core.audit.symbols import Dictionary, Global, Made
+from strata_core.audit.pickles.symbols import Dictionary, Global, Made
 
 ARRAY_WRAPPER = Global("joblib.numpy_pickle", "NumpyArrayWrapper")
 _SPELT = re.compile(r"[|<>=]?([a-zA-Z])([0-9]{1,9})")

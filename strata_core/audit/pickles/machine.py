@@ -10,11 +10,21 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from strata_core.audit import pickle_readers
 from strata_core.audit.findings import Malformed
-from strata_core.audit.joblib_arrays import array_bytes, is_array_wrapper
+from strata_core.audit.formats.joblib_arrays import array_bytes, is_array_wrapper
 from strata_core.audit.opening import FileBytes
-from strata_core.audit.symbols import Dictionary, Event, Global, Group, Made, Opaque, Persistent, PickleRun, Stretch
+from strata_core.audit.pickles import readers as pickle_readers
+from strata_core.audit.pickles.symbols import (
+    Dictionary,
+    Event,
+    Global,
+    Group,
+    Made,
+    Opaque,
+    Persistent,
+    PickleRun,
+    Stretch,
+)
 
 DEFAULT_OPERATIONS = 1_500_000
 _WINDOW_BYTES = 1 << 16

@@ -8,8 +8,8 @@ from typing import Any
 
 from strata_core.audit.dtypes import STORAGE_CLASS_TYPES, ElementType
 from strata_core.audit.findings import Malformed, printable
+from strata_core.audit.pickles.symbols import Global, Made, Persistent, PickleRun, Stretch
 from strata_core.audit.reading import Contents, PickleReader
-from strata_core.audit.symbols import Global, Made, Persistent, PickleRun, Stretch
 from strata_core.audit.tensor_values import TensorValues, named_tensors, storage_identity
 from strata_core.audit.tensors import Storage, Tensor
 

@@ -12,7 +12,7 @@ import sys
 from enum import Enum
 
 from strata_core.audit.dtypes import ELEMENT_TYPES, STORAGE_CLASS_TYPES
-from strata_core.audit.symbols import Global
+from strata_core.audit.pickles.symbols import Global
 
 
 class Standing(Enum):

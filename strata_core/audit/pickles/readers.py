@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from strata_core.audit.findings import Malformed, printable
-from strata_core.audit.symbols import Dictionary, Global, Group, Made, Opaque, Persistent, Stretch
+from strata_core.audit.pickles.symbols import Dictionary, Global, Group, Made, Opaque, Persistent, Stretch
 
 _MOST_DIGITS = 4300
 """`sys.int_info.default_max_str_digits`: since Python 3.11 (and fixes of older ones) longer integers are refused."""

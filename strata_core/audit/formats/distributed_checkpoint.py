@@ -11,8 +11,8 @@ from typing import Any
 from strata_core.audit.dtypes import ElementType
 from strata_core.audit.findings import Malformed, printable
 from strata_core.audit.opening import FileBytes, Folder
+from strata_core.audit.pickles.symbols import Dictionary, Global, Made
 from strata_core.audit.reading import Budget, Contents, PickleReader
-from strata_core.audit.symbols import Dictionary, Global, Made
 from strata_core.audit.tensor_values import dtype_of, sizes_of
 from strata_core.audit.tensors import Tensor
 

@@ -6,11 +6,11 @@ import struct
 
 from strata_core.audit.dtypes import ElementType
 from strata_core.audit.findings import CORRUPT, UNSAFE, Malformed, printable
+from strata_core.audit.formats.torch_pickle import class_type, read_values
 from strata_core.audit.opening import FileBytes
+from strata_core.audit.pickles.symbols import Dictionary, PickleRun
 from strata_core.audit.reading import Budget, Contents, PickleReader
-from strata_core.audit.symbols import Dictionary, PickleRun
 from strata_core.audit.tensors import Storage, StoredBytes
-from strata_core.audit.torch_pickle import class_type, read_values
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from strata_core.audit.findings import Malformed, printable
-from strata_core.audit.numpy_file import is_numpy_file, read_numpy
+from strata_core.audit.formats.numpy_file import is_numpy_file, read_numpy
+from strata_core.audit.formats.zip_archive import Archive, Record, crc_fault
 from strata_core.audit.opening import FileBytes
 from strata_core.audit.reading import Budget, Contents
-from strata_core.audit.zip_archive import Archive, Record, crc_fault
 
 
 def is_numpy_zip(file: FileBytes, archive: Archive) -> bool:

@@ -1,0 +1,1 @@
+"""The formats that checkpoints come in, one file each, read as data."""

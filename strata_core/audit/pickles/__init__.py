@@ -1,0 +1,1 @@
+"""Pickles, read as data: what a stream would do, and whether that is safe."""
