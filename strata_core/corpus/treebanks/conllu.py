@@ -14,6 +14,7 @@ from dataclasses import replace
 from strata_core.corpus.findings import Finding, Report
 from strata_core.corpus.treebanks.column_blocks import Block, Row, comment_value, read_blocks, require_columns
 from strata_core.corpus.treebanks.dependency_tree import tree_faults
+from strata_core.corpus.treebanks.misc_roles import predicates_from_misc
 from strata_core.corpus.treebanks.propbank import ROLE_COLUMNS, block_role_rows, predicates_from_rows
 from strata_core.corpus.treebanks.sentence import EmptyNode, MultiwordToken, Sentence, detokenise
 
@@ -32,7 +33,8 @@ def read_conllu(lines: Iterable[bytes], *, file: str, report: Report) -> Iterato
     """Streams the sentences of a CoNLL-U or CoNLL-U Plus file; those with a fault are reported and left out.
 
     Where a document or paragraph begins with a sentence that is left out, it begins with the next one.
-    Where the file has the columns UP:PRED and UP:ARGHEADS or UP:ARGSPANS, sentences have their predicates.
+    Where the file has the columns UP:PRED and UP:ARGHEADS or UP:ARGSPANS, sentences have their predicates; without them
+    a sentence has those that MISC tells of (see misc_roles).
 
     Args:
         lines: lines with their ends, as a file open for binary reading gives them.
@@ -108,8 +110,8 @@ def _sentence(block: Block, file: str, report: Report) -> Sentence | None:
     _compare_text(sentence, block.comment("text"), report)
     if block.columns is not None and any(name in block.columns for name in ROLE_COLUMNS):
         predicates = predicates_from_rows(block_role_rows(block), sentence, file=file, line=block.line, report=report)
-        sentence = replace(sentence, predicates=predicates)
-    return sentence
+        return replace(sentence, predicates=predicates)
+    return replace(sentence, predicates=predicates_from_misc(columns.value(row, "MISC") for row in words))
 
 
 class _Columns:
