@@ -45,6 +45,7 @@ def predict(
             choose=start_from or BEST_OR_LATEST,
             device=device,
             observer=observer,
+            out_name=None if target is None else target.name,
         )
         write_prediction(data, target)
         if target is not None:

@@ -21,6 +21,7 @@ def predict_file(
     choose: str = BEST_OR_LATEST,
     device: str = "auto",
     observer: Observer = SILENT,
+    out_name: str | None = None,
 ) -> bytes:
     """What a trained model says of the content of a file.
 
@@ -31,6 +32,7 @@ def predict_file(
         choose: which checkpoint of a run; see `find_trained`.
         device: "auto", "cpu", "cuda" or "mps".
         observer: shown the progress.
+        out_name: the name of the file that the result is to become, if any: in .conllup roles have columns.
 
     Returns:
         The bytes of a file: annotated sentences, or JSON Lines of answers.
@@ -47,4 +49,4 @@ def predict_file(
     asked = "fp32" if recipe is None else recipe.run.precision
     force = recipe is not None and recipe.run.force_precision
     autocast = choose_precision(asked, place, force=force).autocast(place)
-    return kind.predict(trained, Question(file, format, place, autocast, observer))
+    return kind.predict(trained, Question(file, format, place, autocast, observer, out_name))

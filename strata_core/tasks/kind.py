@@ -33,6 +33,7 @@ class Question:
         device: where to compute.
         autocast: the context that forward passes run in.
         observer: shown the progress.
+        out_name: the name of the file that the answer goes to, which may tell its form; None: it has no name.
     """
 
     file: str
@@ -40,6 +41,7 @@ class Question:
     device: torch.device
     autocast: Callable[[], AbstractContextManager[Any]]
     observer: Observer
+    out_name: str | None = None
 
 
 @dataclass(frozen=True)

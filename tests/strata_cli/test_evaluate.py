@@ -159,11 +159,21 @@ def test_a_prediction_goes_to_a_new_file_and_nowhere_else(structured_run, tmp_pa
     assert main.run(arguments) == 0
     assert capsys.readouterr().out == ""
     before = out.read_bytes()
-    assert before.startswith(b"# global.columns = ID FORM")
+    assert before.startswith(b"# newdoc")
     assert main.run(arguments) == 6
     assert out.read_bytes() == before
     assert sorted(os.listdir(tmp_path)) == ["out.conllu", "x.txt"]
+    assert main.run([*arguments[:4], str(out.with_suffix(".conllup")), "--device", "cpu"]) == 0
+    assert out.with_suffix(".conllup").read_bytes().startswith(b"# global.columns = ID FORM")
     assert main.run([*arguments[:4], str(tmp_path / "no" / "out")]) == 2
+
+
+def test_a_file_without_sentences_makes_an_empty_one(structured_run, tmp_path, capsys):
+    (tmp_path / "x.txt").write_text("\n \n")
+    out = tmp_path / "out.conllu"
+    assert main.run(["predict", structured_run, str(tmp_path / "x.txt"), "--out", str(out), "--device", "cpu"]) == 0
+    assert out.read_bytes() == b""
+    assert f"{tmp_path / 'x.txt'}: there is no sentence in it; the result is empty" in capsys.readouterr().err
 
 
 def test_bad_input_leaves_no_file(structured_run, tmp_path, capsys):

@@ -8,29 +8,35 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
 
 from strata_core.corpus.text.tokenizer import TextTokenizer, check_tokenizer
-from strata_core.corpus.treebanks.conllu_writing import write_conllu
+from strata_core.corpus.treebanks.conllu_overlay import overlay
 from strata_core.corpus.treebanks.labels import ROOT_RELATION, Labels
 from strata_core.corpus.treebanks.sentence import Argument, Predicate, Sentence, detokenise
 from strata_core.corpus.treebanks.structure_reading import SentenceArrays
 from strata_core.corpus.treebanks.word_spans import word_token_spans
-from strata_core.errors import DataError, UsageError, first_problems
+from strata_core.errors import DataError, UsageError
 from strata_core.evaluation.structure_scores import PredictedStructure, predict_structure
 from strata_core.models.structure_heads import NONE_ROLE
 from strata_core.models.structured_language_model import StructuredConfig, StructuredLanguageModel
 from strata_core.models.word_states import states_at
+from strata_core.observer import Observer
 from strata_core.tasks.kind import Question
 from strata_core.tasks.sentence_structure.sentence_files import read_sentences, refuse_queries
 from strata_core.tasks.sentence_structure.sentence_tensors import causal_tensors, label_tensors, word_tensors, words_of
+from strata_core.tasks.sentence_structure.windows import Limit, cut, joined, joining_relation
 from strata_core.training.trained import Trained
 
 PREDICATE_MARK = "Y"
 """What stands for the sense of a predicate, which is not predicted; as in the column FILLPRED of CoNLL-2009."""
+
+PLUS_SUFFIX = ".conllup"
+"""What the name of a CoNLL-U Plus file ends in; any other file of CoNLL-U has ten columns."""
 
 _WORDS_IN_A_BATCH = 2000
 
@@ -75,20 +81,47 @@ class StructurePredictor:
         """Whether predicates are among what was learned."""
         return "srl_predicate" in self.learned
 
-    def annotate(self, sentences: Sequence[Sentence], progress: Callable[[int, int], None]) -> list[Sentence]:
+    def annotate(self, sentences: Sequence[Sentence], observer: Observer) -> list[Sentence]:
         """The sentences with what the model says of them; what it has not learned stays open.
+
+        Those longer than it takes are annotated in windows; see windows.py.
 
         Args:
             sentences: words with spacing; whatever else they have is passed over.
-            progress: told how many of how many words are done.
-
-        Raises:
-            DataError: sentences are too long for the model; all of them are listed.
+            observer: shown the progress, and told how many sentences were too long.
         """
-        arrays = [self._arrays(sentence) for sentence in sentences]
-        self._check_lengths(sentences, arrays)
+        observer.stage_started("annotating", sum(len(sentence.forms) for sentence in sentences), "words")
+        longest = self._model.config.transformer.max_seq_len
+        limit = Limit(longest, in_tokens=self._reads_causal_pass)
+        windows: list[Sentence] = []
+        arrays: list[SentenceArrays] = []
+        counts: list[int] = []
+        longer = 0
+        for sentence in sentences:
+            whole = self._arrays(sentence)
+            parts = cut(sentence, whole, limit)
+            longer += not limit.holds(whole)
+            counts.append(len(parts))
+            windows += [part for part, _ in parts]
+            arrays += [part_arrays for _, part_arrays in parts]
+        annotated = iter(self._annotate_windows(windows, arrays, observer))
+        relation = joining_relation(self._labels.names("relation"))
+        result = [
+            joined(sentence, list(islice(annotated, count)), relation)
+            for sentence, count in zip(sentences, counts, strict=True)
+        ]
+        observer.stage_finished()
+        if longer:
+            observer.notice(
+                f"{longer:,} of {len(sentences):,} sentences {'has' if longer == 1 else 'have'} more {limit.unit} than "
+                f"the {longest:,} that the model takes: annotated in windows of that length, the trees joined"
+            )
+        return result
+
+    def _annotate_windows(
+        self, sentences: Sequence[Sentence], arrays: Sequence[SentenceArrays], observer: Observer
+    ) -> list[Sentence]:
         result = list(sentences)
-        total = sum(len(sentence.forms) for sentence in sentences)
         done = 0
         for numbers in _batches([len(sentence.forms) for sentence in sentences]):
             batch = [sentences[number] for number in numbers]
@@ -96,25 +129,8 @@ class StructurePredictor:
             for row, number in enumerate(numbers):
                 result[number] = self._annotated(sentences[number], predicted, row)
             done += sum(len(sentence.forms) for sentence in batch)
-            progress(done, total)
+            observer.stage_advanced(done)
         return result
-
-    def _check_lengths(self, sentences: Sequence[Sentence], arrays: Sequence[SentenceArrays]) -> None:
-        longest = self._model.config.transformer.max_seq_len
-        unit = "tokens" if self._reads_causal_pass else "words"
-        lengths = [len(each.tokens if self._reads_causal_pass else each.heads) for each in arrays]
-        problems = [
-            f"{sentence.file}:{sentence.line}: {length:,} {unit}"
-            for sentence, length in zip(sentences, lengths, strict=True)
-            if length > longest
-        ]
-        if problems:
-            raise DataError(
-                f"{len(problems):,} of {len(sentences):,} sentences have more {unit} than the {longest:,} that the "
-                "model takes",
-                problems=first_problems(problems),
-                hint="split them; in plain text each line is one sentence",
-            )
 
     @property
     def _reads_causal_pass(self) -> bool:
@@ -193,16 +209,18 @@ def annotated_file(trained: Trained, question: Question) -> bytes:
     """The sentences of a file with what a model says of them; see `TaskKind.predict`.
 
     Returns:
-        CoNLL-U, with the columns UP:PRED and UP:ARGHEADS where predicates were learned.
+        CoNLL-U as the file had it but for what was predicted, roles in MISC; CoNLL-U Plus, roles in UP:PRED and
+        UP:ARGHEADS, where the result is to be called .conllup.
     """
     refuse_queries(question.file, question.format)
     predictor = StructurePredictor(trained, question.device, question.autocast)
-    sentences = read_sentences(question.file, format=question.format)
-    observer = question.observer
-    observer.stage_started("annotating", sum(len(sentence.forms) for sentence in sentences), "words")
-    annotated = predictor.annotate(sentences, lambda done, total: observer.stage_advanced(done))
-    observer.stage_finished()
-    return "".join(write_conllu(annotated, roles=predictor.has_roles)).encode()
+    given = read_sentences(question.file, format=question.format)
+    if not given.sentences:
+        question.observer.notice(f"{question.file}: there is no sentence in it; the result is empty")
+        return b""
+    annotated = predictor.annotate(given.sentences, question.observer)
+    plus = question.out_name is not None and question.out_name.endswith(PLUS_SUFFIX)
+    return b"".join(overlay(given.lines, annotated, given.starts, plus=plus))
 
 
 def _checked_labels(labels: Any, source: str) -> Mapping[str, Sequence[str]]:

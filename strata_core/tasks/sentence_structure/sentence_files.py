@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from strata_core.corpus.findings import Finding, Severity
 from strata_core.corpus.sources.files import STANDARD_INPUT
 from strata_core.corpus.sources.streams import open_stream
 from strata_core.corpus.treebanks.conllu import read_conllu
+from strata_core.corpus.treebanks.conllu_writing import write_conllu
 from strata_core.corpus.treebanks.sentence import Sentence
 from strata_core.errors import DataError, UsageError, first_problems
 from strata_core.tasks.input_file import SUFFIXES, find_input, format_in_name
@@ -17,10 +19,23 @@ FORMATS = ("text", "tokens", "conllu")
 """A sentence a line, words to be cut by rule or separated by spaces; CoNLL-U, whose words are kept."""
 
 
-def read_sentences(file: str, *, format: str = "auto") -> list[Sentence]:
-    """All sentences of a file, or of standard input ("-"), which may be compressed (.gz, .zst).
+@dataclass(frozen=True)
+class SentenceFile:
+    """The sentences of a file, without annotation, and the file as CoNLL-U.
 
-    Of CoNLL-U the words, multiword tokens and sent_ids are kept; annotation and empty nodes are left out.
+    Attributes:
+        sentences: words with spacing; what else they have is only in `lines`.
+        lines: with their ends: as they were read, or those that plain text and words would be written as.
+        starts: the place in `lines` where each sentence begins.
+    """
+
+    sentences: list[Sentence]
+    lines: list[bytes]
+    starts: list[int]
+
+
+def read_sentences(file: str, *, format: str = "auto") -> SentenceFile:
+    """A file, or standard input ("-"), which may be compressed (.gz, .zst).
 
     Args:
         file: its path.
@@ -28,22 +43,30 @@ def read_sentences(file: str, *, format: str = "auto") -> list[Sentence]:
 
     Raises:
         UsageError: there is no such file, or its name does not tell what it holds.
-        DataError: it cannot be read, has no sentence, or sentences in it are malformed; all of them are listed.
+        DataError: it cannot be read, or sentences in it are malformed; all of them are listed.
     """
     chosen = _format_of(file) if format == "auto" else format
     found = find_input(file, chosen)
-    findings: list[Finding] = []
     with open_stream(found) as stream:
         if chosen == "conllu":
-            annotated = read_conllu(stream.content, file=found.shown, report=findings.append)
-            sentences = [_words_alone(sentence) for sentence in annotated]
-        else:
-            split_words = chosen == "text"
-            sentences = list(sentences_in_text(stream.content, file=found.shown, split_words=split_words))
+            return _of_conllu(list(stream.content), found.shown)
+        return _of_text(sentences_in_text(stream.content, file=found.shown, split_words=chosen == "text"))
+
+
+def _of_conllu(lines: list[bytes], shown: str) -> SentenceFile:
+    findings: list[Finding] = []
+    sentences = [_words_alone(sentence) for sentence in read_conllu(lines, file=shown, report=findings.append)]
     _refuse_faults(findings)
-    if not sentences:
-        raise DataError(f"{found.shown}: there is no sentence in it")
-    return sentences
+    return SentenceFile(sentences, lines, [sentence.line - 1 for sentence in sentences])
+
+
+def _of_text(sentences: Iterable[Sentence]) -> SentenceFile:
+    result = SentenceFile([], [], [])
+    for sentence in sentences:
+        result.sentences.append(sentence)
+        result.starts.append(len(result.lines))
+        result.lines.extend("".join(write_conllu([sentence])).encode().splitlines(keepends=True))
+    return result
 
 
 def refuse_queries(file: str, format: str) -> None:
