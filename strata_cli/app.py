@@ -331,7 +331,10 @@ def predict(
     ],
     out: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Where the result goes; must not exist. Default: standard output."),
+        typer.Option(
+            metavar="FILE",
+            help="Where the result goes; must not exist. In .conllup, roles have columns. Default: standard output.",
+        ),
     ] = None,
     format: Annotated[
         Literal["auto", "text", "tokens", "conllu", "jsonl"],

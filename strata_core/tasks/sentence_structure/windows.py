@@ -6,22 +6,21 @@ The root of the first is the sentence's, and the roots of the others hang below 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from strata_core.corpus.treebanks.labels import ROOT_RELATION
 from strata_core.corpus.treebanks.sentence import Argument, Predicate, Sentence
 from strata_core.corpus.treebanks.structure_reading import SentenceArrays
 
-JOINING_RELATIONS = ("parataxis", "dep")
-"""The relation of a window's root to that of the first window: the first of these that the model knows.
+JOINING_RELATION = "parataxis"
+"""The relation of a window's root to that of the first window: that between parts which stand side by side without a
+mark of coordination or subordination (https://universaldependencies.org/u/dep/parataxis.html)."""
 
-Universal Dependencies has parataxis between parts of a sentence that stand side by side without a mark of coordination
-or subordination (https://universaldependencies.org/u/dep/parataxis.html).
-"""
+UNSPECIFIED_RELATION = "dep"
+"""What stands in its place where a model does not know it (https://universaldependencies.org/u/dep/dep.html)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +50,12 @@ def cut(sentence: Sentence, arrays: SentenceArrays, limit: Limit) -> list[tuple[
     ]
 
 
-def joining_relation(relations: Sequence[str]) -> str | None:
-    """Of a model's relations the one that joins windows; where it knows none of JOINING_RELATIONS, its first."""
-    known = [*(name for name in JOINING_RELATIONS if name in relations), *relations]
-    return next((name for name in known if name != ROOT_RELATION), None)
+def joining_relation(relations: Collection[str]) -> str:
+    """What joins the windows of a model that knows these relations."""
+    return JOINING_RELATION if JOINING_RELATION in relations else UNSPECIFIED_RELATION
 
 
-def joined(sentence: Sentence, windows: Sequence[Sentence], relation: str | None) -> Sentence:
+def joined(sentence: Sentence, windows: Sequence[Sentence], relation: str) -> Sentence:
     """The sentence with the annotation of its windows, whose trees become one.
 
     Args:
