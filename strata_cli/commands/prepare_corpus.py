@@ -99,6 +99,7 @@ def _result(prepared: PreparedCorpus) -> dict[str, Any]:
     return {
         "corpus_dir": str(prepared.path),
         "kind": info.kind,
+        "understood": [asdict(one) for one in prepared.understood],
         "documents": info.documents,
         "tokens": info.tokens,
         "bytes": info.bytes,

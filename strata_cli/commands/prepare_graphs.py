@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ _GENERATED = "generated examples"
 _SAMPLE_OPTIONS = ("sample_examples", "sample_eval_examples", "sample_longest_hops", "sample_doubtful_share")
 _TAKEN = {
     _GENERATED: ("sample_seed", *_SAMPLE_OPTIONS),
-    "triples": ("columns",),
+    "triples": ("columns", "val_fraction"),
     "clutrr": ("val_fraction",),
     "graphs": ("val_fraction", "on_error"),
 }
@@ -84,6 +85,7 @@ def _result(prepared: PreparedGraphs) -> dict[str, Any]:
         "corpus_dir": str(prepared.path),
         "kind": "graph",
         "origin": info.origin,
+        "understood": [asdict(one) for one in prepared.understood],
         "documents": None,
         "tokens": None,
         "vocab_size": None,
@@ -97,6 +99,7 @@ def _result(prepared: PreparedGraphs) -> dict[str, Any]:
         "generator": info.generator,
         "findings": {name: found for name, found in info.findings.items() if name != "skipped"},
         "skipped": info.findings.get("skipped", {}),
+        "not_read": [asdict(one) for one in prepared.passed_over],
         "digest": prepared.digest,
     }
 

@@ -120,7 +120,7 @@ def test_options_that_mean_nothing_for_the_input_are_refused(tmp_path: Path) -> 
     check_error(run(kg, "--val-fraction", 0.1, *out), 2, "--val-fraction")
     check_error(run(text, "--columns", "head,tail,relation", *out), 2, "--columns")
     check_error(run(kg, "--columns", "head,tail", *out), 2, "columns head tail")
-    check_error(run(kg, text, *out), 2, "holds graphs (triples)")
+    check_error(run(kg, text, *out), 2, "inputs of different kinds", f"triples: {kg}", f"text: {text}")
     check_error(run("-", "--format", "graphs", *out), 2, "from a pipe")
     check_error(run(tmp_path / "absent", "--format", "clutrr", *out), 2, "absent")
     check_error(run(*SAMPLE, "--sample-sentences", 5, *out), 2, "--sample-sentences")

@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from strata_core.corpus.graphs.jsonl import record_of
-from strata_core.corpus.graphs.triples import triples_files
+from strata_core.corpus.graphs.triples.files import form_of, has_own_suffix, in_folder, look
+from strata_core.corpus.graphs.triples.knowledge_graph import SPLITS
+from strata_core.corpus.graphs.triples.openke import OPENKE_ENTITIES, OPENKE_FILES
 from strata_core.corpus.sources.files import STANDARD_INPUT, InputFile, find_files, format_by_name
+from strata_core.corpus.sources.glance import Glance
 from strata_core.corpus.sources.streams import open_stream
-from strata_core.errors import DataError, UsageError
+from strata_core.corpus.sources.understood import KINDS
+from strata_core.errors import DataError, UsageError, first_problems
 from strata_core.files import expand_path
 
 TRIPLES = "triples"
@@ -24,44 +28,107 @@ GRAPH_FORMATS = (TRIPLES, CLUTRR, GRAPHS)
 
 _LOOKED_AT = 20
 _LONGEST_LINE = 1 << 20
+_FOLDER = "a folder of something else"
 
 
 @dataclass(frozen=True)
 class GraphInput:
-    """What holds graphs: one of GRAPH_FORMATS and a folder, or for GRAPHS also a file."""
+    """What holds graphs: one of GRAPH_FORMATS, and a folder; for GRAPHS also a file, for TRIPLES also files."""
 
     format: str
     path: Path
+    more: tuple[Path, ...] = ()
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The folder or all files."""
+        return (self.path, *self.more)
 
 
 def find_graph_input(inputs: Sequence[str | os.PathLike[str]], format: str) -> GraphInput | None:
-    """The graphs behind the inputs of a command line; None where they are text.
+    """The graphs behind the inputs of a command line; None where they are text or annotated sentences.
 
     Args:
         inputs: files and folders, with `~` expanded.
-        format: one of GRAPH_FORMATS; "auto" to look into folders and .jsonl files, what is no graph being text; any
-            other for text.
+        format: one of GRAPH_FORMATS; "auto" to look into folders and files, what is no graph being text; any other for
+            text.
 
     Raises:
-        UsageError: graphs are not the only input.
+        UsageError: graphs are not the only kind of input.
     """
     if format in GRAPH_FORMATS:
-        if len(inputs) != 1 or os.fspath(inputs[0]) == STANDARD_INPUT:
-            raise UsageError(
-                f"{len(inputs)} inputs of format {format}" if len(inputs) != 1 else f"format {format} from a pipe",
-                hint="a corpus of graphs is made from one folder, or one .jsonl file of graphs",
-            )
-        return GraphInput(format, expand_path(inputs[0]))
+        return _as_said(inputs, format)
     if format != "auto":
         return None
     paths = [expand_path(given) for given in inputs if os.fspath(given) != STANDARD_INPUT]
-    found = [GraphInput(kind, path) for path in paths if (kind := _format_of(path)) is not None]
-    if found and len(inputs) > 1:
-        raise UsageError(
-            f"{found[0].path} holds graphs ({found[0].format}), and there are other inputs",
-            hint="a corpus of graphs is made from one input; --format text or jsonl reads all of them as text",
+    if paths and len(paths) == len(inputs) and _are_openke(paths):
+        return GraphInput(TRIPLES, paths[0], tuple(paths[1:]))
+    looks = {path: _look(path) for path in paths if path.is_file() and form_of(path.name) and not _is_own(path)}
+    has_triples = any(map(_is_own, paths)) or any(seen.is_triples for seen in looks.values())
+    likely = {path for path, seen in looks.items() if seen.is_mostly_triples or seen.is_blank} if has_triples else set()
+    kinds = {path: TRIPLES if _is_own(path) or path in likely else _format_of(path) for path in paths}
+    found = [path for path, kind in kinds.items() if kind is not None]
+    if not found:
+        return None
+    first = GraphInput(kinds[found[0]] or TRIPLES, found[0])
+    if len(inputs) == 1:
+        return first
+    if len(found) == len(inputs) and not any(path.is_dir() for path in found) and set(kinds.values()) == {TRIPLES}:
+        return GraphInput(TRIPLES, paths[0], tuple(paths[1:]))
+    raise _mixed(inputs, kinds, looks)
+
+
+def _as_said(inputs: Sequence[str | os.PathLike[str]], format: str) -> GraphInput:
+    if any(os.fspath(given) == STANDARD_INPUT for given in inputs):
+        raise UsageError(f"format {format} from a pipe", hint="it is read from files, whose names tell the splits")
+    paths = [expand_path(given) for given in inputs]
+    if format == TRIPLES and len(paths) > 1 and not any(path.is_dir() for path in paths):
+        return GraphInput(format, paths[0], tuple(paths[1:]))
+    if len(paths) != 1:
+        files = "one folder, or files of triples" if format == TRIPLES else "one folder, or one .jsonl file of graphs"
+        raise UsageError(f"{len(paths)} inputs of format {format}", hint=f"a corpus of graphs is made from {files}")
+    return GraphInput(format, paths[0])
+
+
+def _mixed(
+    inputs: Sequence[str | os.PathLike[str]], kinds: dict[Path, str | None], looks: dict[Path, Glance]
+) -> UsageError:
+    """Names the inputs of each kind."""
+    named: dict[str, list[str]] = {}
+    for path, kind in kinds.items():
+        seen = looks.get(path)
+        odd = f" ({seen.odd})" if kind is None and seen is not None and seen.n_triples and seen.odd else ""
+        other = _FOLDER if path.is_dir() else KINDS.get(format_by_name(path.name) or "", "nothing that is read")
+        named.setdefault(KINDS[kind] if kind else other, []).append(f"{path}{odd}")
+    if len(kinds) < len(inputs):
+        named.setdefault("standard input", []).append("-")
+    if len(named) == 1:
+        return UsageError(
+            f"several graphs: {', '.join(map(str, kinds))}",
+            hint="a corpus of graphs is made from one folder, or from the files of one graph",
         )
-    return found[0] if found else None
+    return UsageError(
+        "inputs of different kinds, and a corpus has one",
+        problems=tuple(f"{kind}: {', '.join(first_problems(names))}" for kind, names in named.items()),
+        hint="make a corpus of each; --format triples reads all files as triples, --format text all as text",
+    )
+
+
+def _are_openke(paths: Sequence[Path]) -> bool:
+    """Whether files are of OpenKE's layout, which is read as the folder that they lie in."""
+    return all(path.name in OPENKE_FILES and (path.parent / OPENKE_ENTITIES).is_file() for path in paths)
+
+
+def _is_own(path: Path) -> bool:
+    return has_own_suffix(path.name) and not path.is_dir()
+
+
+def _look(path: Path) -> Glance:
+    """What a file looks like; one that cannot be read like text, whose readers say what is wrong."""
+    try:
+        return look(path)
+    except DataError:
+        return Glance(1, 0)
 
 
 def _format_of(path: Path) -> str | None:
@@ -74,15 +141,40 @@ def _format_of(path: Path) -> str | None:
 
 
 def _format_of_folder(folder: Path) -> str | None:
-    files = triples_files(folder)
-    if all(path.is_file() for path in files):
-        is_openke = files[0].name.endswith("2id.txt")
-        if is_openke or any(_has_triples(path) for path in files):
-            return TRIPLES
+    usual = [folder / f"{split}.txt" for split in SPLITS]
+    is_openke = (folder / OPENKE_ENTITIES).exists() and (folder / "train2id.txt").is_file()
+    if is_openke or (all(path.is_file() for path in usual) and any(_look(path).is_mostly_triples for path in usual)):
+        return TRIPLES
     lines = json_lines_in(folder)
     if (folder / "train.jsonl") in lines and any(map(_begins_with_kinship, lines)):
         return CLUTRR
-    return GRAPHS if any(map(_begins_with_graph, lines)) else None
+    if any(map(_begins_with_graph, lines)):
+        return GRAPHS
+    is_text = all(path.is_file() for path in usual)
+    return TRIPLES if not is_text and _is_folder_of_triples(folder) else None
+
+
+def _is_folder_of_triples(folder: Path) -> bool:
+    """Whether nothing but triples is in a folder, documentation aside.
+
+    Raises:
+        UsageError: there are files of triples, one for training among them, beside something else to train on.
+    """
+    try:
+        found = in_folder(folder)
+    except DataError:
+        return False
+    if found.others and any(file.split == "train" for file in found.files):
+        triples = [file.file.shown for file in found.files]
+        raise UsageError(
+            f"{folder}: files of different kinds, and a corpus has one",
+            problems=(
+                f"triples: {', '.join(first_problems(triples))}",
+                f"something else: {', '.join(first_problems(found.others))}",
+            ),
+            hint="name the files themselves; --format triples reads those of triples alone, --format text all as text",
+        )
+    return bool(found.files) and not found.others
 
 
 def json_lines_in(folder: Path) -> list[Path]:
@@ -101,13 +193,6 @@ def json_lines_file(path: Path) -> InputFile:
 
 def _is_json_lines(path: Path) -> bool:
     return format_by_name(path.name) == "jsonl" and not path.name.startswith(".")
-
-
-def _has_triples(path: Path) -> bool:
-    """Whether most lines at the beginning of a file have three columns."""
-    with open(path, "rb") as file:
-        lines = [line for line in _first_lines(file) if line.strip()]
-    return bool(lines) and 2 * sum(len(line.split(b"\t")) == 3 for line in lines) > len(lines)
 
 
 def _begins_with_graph(path: Path) -> bool:

@@ -28,6 +28,7 @@ from strata_core.corpus.graphs.output import (
 from strata_core.corpus.graphs.writing import write_examples
 from strata_core.corpus.sources.files import escape_name, uncompressed_name
 from strata_core.corpus.sources.streams import open_stream
+from strata_core.corpus.sources.understood import NamedFile, Understood
 from strata_core.corpus.splits import named_split
 from strata_core.errors import DataError, UsageError, first_problems
 from strata_core.files import folder_made_whole, write_file
@@ -67,6 +68,9 @@ def prepare_graph_lines_corpus(
     """
     check_val_fraction(val_fraction)
     files = _files_by_split(source)
+    named = tuple(NamedFile(escape_name(path.name), split) for split, paths in files.items() for path in paths)
+    understood = Understood("graphs", named)
+    observer.notice(str(understood))
     names = names_in_lines(chain.from_iterable(map(_lines, files[TRAIN])))
     splits, faults = _read(files, names)
     if on_error == "stop":
@@ -84,7 +88,9 @@ def prepare_graph_lines_corpus(
             write_file(folder / SKIPPED_JSONL, b"".join(map(_skipped_line, faults)))
         findings = {"skipped": {BAD_EXAMPLE: len(faults)}} if faults else {}
         sources = [source_info(path) for path in chain.from_iterable(files.values())]
-        made = finish_corpus(folder, out, "graphs", splits, names, findings=findings, sources=sources)
+        made = finish_corpus(
+            folder, out, "graphs", splits, names, findings=findings, sources=sources, understood=(understood,)
+        )
     _tell(splits, faults, observer)
     if is_held_out:
         warn_of_empty_val(splits, val_fraction, observer)

@@ -15,7 +15,8 @@ from strata_core.corpus.graphs.example import GraphExample
 from strata_core.corpus.graphs.layout import GRAPHS_FOLDER
 from strata_core.corpus.graphs.names import GraphNames
 from strata_core.corpus.graphs.reading import GraphReader
-from strata_core.corpus.sources.files import escape_name
+from strata_core.corpus.sources.files import PassedOver, escape_name
+from strata_core.corpus.sources.understood import Understood
 from strata_core.corpus.stage import Stage
 from strata_core.errors import UsageError
 from strata_core.manifest import Manifest, hash_file, hash_files
@@ -28,11 +29,21 @@ GRAPH_VAL_FRACTION = 0.05
 
 @dataclass(frozen=True)
 class PreparedGraphs:
-    """A corpus of graphs that has been made: its directory, its `corpus.json`, the digest of its manifest."""
+    """A corpus of graphs that has been made.
+
+    Attributes:
+        path: the directory.
+        info: its `corpus.json`.
+        digest: of its manifest.
+        understood: what its inputs were taken for; empty where it was generated.
+        passed_over: names inside a folder that were not read.
+    """
 
     path: Path
     info: GraphCorpusInfo
     digest: str
+    understood: tuple[Understood, ...] = ()
+    passed_over: tuple[PassedOver, ...] = ()
 
 
 @contextmanager
@@ -63,6 +74,8 @@ def finish_corpus(
     generator: dict[str, Any] | None = None,
     findings: dict[str, Any] | None = None,
     sources: Iterable[SourceInfo] = (),
+    understood: tuple[Understood, ...] = (),
+    passed_over: tuple[PassedOver, ...] = (),
 ) -> PreparedGraphs:
     """Adds names.json, corpus.json and the manifest to the splits that are written.
 
@@ -72,6 +85,7 @@ def finish_corpus(
         origin, generator, findings, sources: as GraphCorpusInfo has them.
         splits: their names, in order.
         names: what the numbers in them stand for.
+        understood, passed_over: as PreparedGraphs has them.
 
     Raises:
         StorageError: the file system refused.
@@ -92,7 +106,7 @@ def finish_corpus(
     paths = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     manifest = Manifest(describes="corpus", files=tuple(hash_files(folder, paths)))
     manifest.write(folder)
-    return PreparedGraphs(final, info, manifest.digest)
+    return PreparedGraphs(final, info, manifest.digest, understood, passed_over)
 
 
 def source_info(path: Path) -> SourceInfo:

@@ -20,7 +20,6 @@ from strata_core.corpus.graphs.clutrr import Kinship, clutrr_files, clutrr_names
 from strata_core.corpus.graphs.inputs import CLUTRR, TRIPLES, GraphInput
 from strata_core.corpus.graphs.jsonl_preparation import prepare_graph_lines_corpus
 from strata_core.corpus.graphs.layout import GRAPHS_FOLDER
-from strata_core.corpus.graphs.names import numbers_by_name
 from strata_core.corpus.graphs.output import (
     GRAPH_VAL_FRACTION,
     PreparedGraphs,
@@ -32,10 +31,11 @@ from strata_core.corpus.graphs.output import (
     warn_of_empty_val,
 )
 from strata_core.corpus.graphs.reading import GraphReader
-from strata_core.corpus.graphs.triples import Triples, read_triples
-from strata_core.corpus.graphs.triples_writing import SPLIT_NAMES, triples_names, write_triples_split
+from strata_core.corpus.graphs.triples.preparation import prepare_triples_corpus
 from strata_core.corpus.graphs.writing import write_examples
+from strata_core.corpus.sources.files import escape_name
 from strata_core.corpus.sources.samples import GRAPH_SAMPLES
+from strata_core.corpus.sources.understood import NamedFile, Understood
 from strata_core.errors import DataError, UsageError
 from strata_core.files import folder_made_whole, write_file
 from strata_core.observer import SILENT, Observer
@@ -92,7 +92,9 @@ def prepare_graphs(
     settings = settings or GraphSettings()
     val_fraction = _first(settings.val_fraction, GRAPH_VAL_FRACTION)
     if source.format == TRIPLES:
-        return prepare_triples_corpus(source.path, out, columns=settings.columns, observer=observer)
+        return prepare_triples_corpus(
+            source.paths, out, columns=settings.columns, val_fraction=settings.val_fraction, observer=observer
+        )
     if source.format == CLUTRR:
         return prepare_clutrr_corpus(source.path, out, val_fraction=val_fraction, observer=observer)
     return prepare_graph_lines_corpus(
@@ -142,43 +144,6 @@ def prepare_reasoning_corpus(
         return finish_corpus(folder, out, "reasoning", wanted, NAMES, generator=generator)
 
 
-def prepare_triples_corpus(
-    source: Path, out: Path, *, columns: tuple[str, ...] | None = None, observer: Observer = SILENT
-) -> PreparedGraphs:
-    """Makes a corpus of a knowledge graph.
-
-    Args:
-        source: a folder in one of the layouts that triples.read_triples reads.
-        out: the directory to make.
-        columns: their order, where it is not the usual one of the layout.
-        observer: told what a person should know of the triples.
-
-    Raises:
-        UsageError: `source` is not there, or columns that cannot be.
-        DataError: a file is missing, or has a line that is no triple.
-        PlaceTakenError: `out` exists.
-        StorageError: the file system refused.
-    """
-    observer.stage_started("reading triples", None, "triples")
-    triples = read_triples(source, columns=columns)
-    observer.stage_advanced(sum(map(len, triples.splits.values())))
-    observer.stage_finished()
-    names = triples_names(triples)
-    with folder_made_whole(out) as folder:
-        for split, name in SPLIT_NAMES.items():
-            write_triples_split(folder / GRAPHS_FOLDER / name, triples, split)
-        findings = {
-            "repeated": triples.repeated,
-            "known": triples.known,
-            "unseen_entities": triples.unseen_entities,
-            "unseen_relations": triples.unseen_relations,
-        }
-        sources = [source_info(path) for path in triples.files]
-        made = finish_corpus(folder, out, "triples", SPLIT_NAMES.values(), names, findings=findings, sources=sources)
-    _tell_of_triples(triples, observer)
-    return made
-
-
 def prepare_clutrr_corpus(
     source: Path, out: Path, *, val_fraction: float = GRAPH_VAL_FRACTION, observer: Observer = SILENT
 ) -> PreparedGraphs:
@@ -198,6 +163,8 @@ def prepare_clutrr_corpus(
     """
     check_val_fraction(val_fraction)
     files = clutrr_files(source)
+    understood = Understood("clutrr", tuple(NamedFile(escape_name(path.name), split) for split, path in files.items()))
+    observer.notice(str(understood))
     splits = {split: _read_kinships(path) for split, path in files.items()}
     names = clutrr_names(splits[TRAIN])
     splits = {**_with_val(splits.pop(TRAIN), val_fraction), **splits}
@@ -208,7 +175,7 @@ def prepare_clutrr_corpus(
             with counted_stage(observer, f"writing {split}", len(kinships)) as counted:
                 write_examples(folder / GRAPHS_FOLDER / split, counted(kinship_examples(kinships, names)), names)
         sources = [source_info(path) for path in files.values()]
-        made = finish_corpus(folder, out, "clutrr", splits, names, sources=sources)
+        made = finish_corpus(folder, out, "clutrr", splits, names, sources=sources, understood=(understood,))
     warn_of_empty_val(splits, val_fraction, observer)
     return made
 
@@ -230,23 +197,3 @@ def _with_val(kinships: list[Kinship], val_fraction: float) -> dict[str, list[Ki
     for kinship in kinships:
         splits[split_by_id(kinship.id, val_fraction)].append(kinship)
     return splits
-
-
-def _tell_of_triples(triples: Triples, observer: Observer) -> None:
-    for split, count in triples.repeated.items():
-        if count:
-            observer.notice(f"{split}: {count:,} triples that came again were dropped")
-    for split, count in triples.known.items():
-        if count:
-            observer.warning(f"{split}: {count:,} triples are in an earlier split as well")
-    for what, counts in (("entities", triples.unseen_entities), ("relations", triples.unseen_relations)):
-        for split, count in counts.items():
-            if count:
-                observer.notice(f"{split}: {count:,} {what} never occur in training")
-    for what, names in (("entities", triples.entities), ("relations", triples.relations)):
-        shared = [name for name, numbers in numbers_by_name(names).items() if len(numbers) > 1]
-        if shared:
-            observer.warning(
-                f"{what}: {len(shared):,} names stand for several numbers, {shared[0]!r} for one; strata predict "
-                "refuses queries that use them, so give each number a name of its own to ask about it"
-            )

@@ -9,12 +9,15 @@ from pathlib import Path
 from strata_core.corpus.findings import refuse_findings
 from strata_core.corpus.preparing.settings import PreparationSettings
 from strata_core.corpus.sources.files import InputFile, find_files
+from strata_core.corpus.sources.glance import glance
 from strata_core.corpus.sources.source import FileSource, Source
 from strata_core.corpus.treebanks.treebank_reading import TREEBANK_FORMATS, Treebanks, is_role_file, read_treebanks
+from strata_core.errors import UsageError
 from strata_core.files import expand_path
 from strata_core.observer import Observer
 
 _SHOWN_NAMES = 10
+_LOOKED_AT_TEXTS = 1000
 
 NO_TREEBANKS = Treebanks((), (), {}, ())
 
@@ -53,6 +56,43 @@ def warn_of_text_beside_treebanks(
                 f"{folder}: {', '.join(texts[:_SHOWN_NAMES])}{more}: text beside treebanks, read as documents to train "
                 "on; to leave it out name the treebank files themselves"
             )
+
+
+def tell_of_triples_read_as_text(files: Sequence[InputFile], observer: Observer) -> None:
+    """Warns of text that looks like triples, at least in most of its first lines.
+
+    Args:
+        files: what is read, all of it as its name says.
+        observer: told the names.
+
+    Raises:
+        UsageError: there is nothing else, but in several folders.
+        DataError: a file cannot be read.
+    """
+    texts = [file for file in files if file.format == "text"][:_LOOKED_AT_TEXTS]
+    seen = {file.shown: glance(file) for file in texts}
+    triples = [name for name, one in seen.items() if one.is_triples]
+    if len(triples) == len(files):
+        raise UsageError(
+            f"{len(triples):,} files of triples, not in one folder: {', '.join(first_names(triples))}",
+            hint="a graph is one folder, or files that are named one by one; --format text reads them as text",
+        )
+    if triples:
+        observer.warning(
+            f"{', '.join(first_names(triples))}: three columns in each line, as triples have; read as text"
+        )
+    for name, one in seen.items():
+        if one.is_mostly_triples and not one.is_triples:
+            observer.warning(
+                f"{name}: {one.n_triples} of its first {one.n_lines} lines have three columns, as triples have, and "
+                f"{one.odd}: read as text; --format triples reads it as triples"
+            )
+
+
+def first_names(names: Sequence[str]) -> list[str]:
+    """The first few of many names, and how many more there are."""
+    more = len(names) - _SHOWN_NAMES
+    return [*names[:_SHOWN_NAMES], f"and {more:,} more"] if more > 0 else list(names)
 
 
 def open_sources(

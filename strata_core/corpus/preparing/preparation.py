@@ -29,6 +29,7 @@ from strata_core.corpus.preparing.inputs import (
     NO_TREEBANKS,
     find_role_files,
     open_sources,
+    tell_of_triples_read_as_text,
     warn_of_text_beside_treebanks,
 )
 from strata_core.corpus.preparing.output import CorpusOutput
@@ -38,6 +39,7 @@ from strata_core.corpus.sources.files import InputFile, PassedOver, find_files
 from strata_core.corpus.sources.samples import SAMPLE_TEXT_KEY, check_sample, write_treebank_sample
 from strata_core.corpus.sources.source import Piece, SampleSource, Source
 from strata_core.corpus.sources.text import TextPart
+from strata_core.corpus.sources.understood import Understood, understood_text
 from strata_core.corpus.stage import Stage, shown_stage
 from strata_core.corpus.text.encoding import BackendRefusal, EncodingSettings, Job, Records
 from strata_core.corpus.text.tokenizer import (
@@ -50,7 +52,7 @@ from strata_core.corpus.text.tokenizer import (
 from strata_core.corpus.text.training_text import TrainingText
 from strata_core.corpus.text.workers import encode_in_order, encoding_workers
 from strata_core.corpus.treebanks.structure_encoding import write_structure
-from strata_core.corpus.treebanks.treebank_reading import Treebanks, left_out_sentences
+from strata_core.corpus.treebanks.treebank_reading import Treebanks, is_role_file, left_out_sentences
 from strata_core.errors import DataError, UsageError
 from strata_core.files import folder_made_whole, storage_errors, write_file
 from strata_core.manifest import Manifest, hash_files
@@ -77,6 +79,7 @@ class PreparedCorpus:
         digest: of its manifest.
         passed_over: names inside folders that were not read.
         backend: what encoded it in the end.
+        understood: what its inputs were taken for; empty for a sample.
     """
 
     path: Path
@@ -84,6 +87,7 @@ class PreparedCorpus:
     digest: str
     passed_over: tuple[PassedOver, ...]
     backend: str
+    understood: tuple[Understood, ...] = ()
 
 
 def prepare_corpus(
@@ -123,8 +127,14 @@ def prepare_corpus(
     role_files = find_role_files(settings.roles)
     with folder_made_whole(out) as folder, _work_folder(folder) as work:
         files = [_copied(file, standard_input, work, observer) if file.is_standard_input else file for file in files]
+        understood = understood_text(files, [*filter(is_role_file, files), *role_files])
+        for one in understood:
+            observer.notice(str(one))
+        if settings.format == "auto":
+            tell_of_triples_read_as_text(files, observer)
         sources, treebanks = open_sources(files, role_files, work, settings, observer)
-        return _Preparation(folder, work, sources, treebanks, settings, observer).run(out, tuple(passed_over))
+        made = _Preparation(folder, work, sources, treebanks, settings, observer).run(out, tuple(passed_over))
+        return replace(made, understood=understood)
 
 
 def prepare_sample(

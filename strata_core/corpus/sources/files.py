@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from strata_core.corpus.sources.conversions import conversion_of
 from strata_core.errors import DataError, UsageError
 from strata_core.files import expand_path
 
@@ -99,7 +100,9 @@ def find_files(
         else:
             raise UsageError(f"{path}: neither a file nor a folder", hint="what comes through a pipe is read from -")
     if not files:
-        raise DataError("nothing to read: no file with a name that tells what it holds", hint="see --format")
+        conversion = next(filter(None, (conversion_of(one.name) for one in passed_over)), None)
+        hint = "see --format" if conversion is None else conversion
+        raise DataError("nothing to read: no file with a name that tells what it holds", hint=hint)
     if sum(file.is_standard_input for file in files) > 1:
         raise UsageError("standard input (-) is given twice")
     return files, passed_over
@@ -134,10 +137,13 @@ def _split_suffixes(name: str) -> tuple[str | None, str]:
 
 def _named_file(path: Path, format: str) -> InputFile:
     by_name, compression = _split_suffixes(path.name)
+    conversion = conversion_of(str(path))
+    if format == "auto" and by_name is None and conversion is not None:
+        raise UsageError(f"{path}: its format is not read", hint=conversion)
     if format == "auto" and by_name is None:
         raise UsageError(
             f"{path}: its name does not tell what it holds ({', '.join(FORMATS)} would, with .gz or .zst behind)",
-            hint=f"say --format {', '.join(sorted(set(FORMATS.values())))}, whichever it is",
+            hint=f"say --format {', '.join(sorted(set(FORMATS.values())))} or triples, whichever it is",
         )
     chosen = by_name if format == "auto" and by_name is not None else format
     return InputFile(path, str(path), escape_name(path.name), chosen, compression, path.stat().st_size)

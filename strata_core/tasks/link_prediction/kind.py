@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from strata_core.training.trained import Trained
 
 
+_MANY_ENTITIES = 10_000
+"""With more, an evaluation of every validation triple takes longer than the training between two evaluations."""
+
+
 def _make_task(recipe: GraphRecipe, corpus: GraphCorpus) -> Task:
     from strata_core.tasks.link_prediction.task import LinkPredictionTask
 
@@ -37,7 +41,9 @@ def _predict(trained: Trained, question: Question) -> bytes:
 
 
 def _recommends(corpus: Path, info: Mapping[str, Any]) -> str | None:
-    return "graph/umls" if info.get("kind") == "graph" and info.get("origin") == "triples" else None
+    if info.get("kind") != "graph" or info.get("origin") != "triples":
+        return None
+    return "graph/wn18rr" if info.get("entities", 0) > _MANY_ENTITIES else "graph/umls"
 
 
 KIND = TaskKind(

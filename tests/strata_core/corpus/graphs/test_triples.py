@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from strata_core.corpus.graphs.triples import read_triples
+from strata_core.corpus.graphs.triples.reading import read_triples
 from strata_core.errors import DataError, UsageError
 from tests.strata_core.corpus.helpers import SHARED
 
@@ -104,7 +104,7 @@ def test_bytes_that_are_no_utf8_are_refused(tmp_path) -> None:
 
 
 def test_absent_files_folders_and_columns_are_refused(tmp_path) -> None:
-    with pytest.raises(UsageError, match="there is no such folder"):
+    with pytest.raises(UsageError, match="there is no such file or folder"):
         read_triples(tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"train\.txt: missing"):
         read_triples(tmp_path)

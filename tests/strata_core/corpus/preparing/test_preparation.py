@@ -380,4 +380,4 @@ def test_a_vocabulary_that_stays_smaller_than_asked_for_is_warned_about(tmp_path
     prepare_corpus([tmp_path / "a.txt"], tmp_path / "out", PreparationSettings(val_fraction=0), observer=heard)
     (warning,) = heard.warnings
     assert "tokens only, not the 8192 asked for" in warning and "--vocab-size" in warning
-    assert heard.notices == []
+    assert heard.notices == ["understood 1 file as text: a.txt"]

@@ -10,7 +10,7 @@ from strata_core.corpus.flat_arrays import ArrayFiles
 from strata_core.corpus.graphs.example import Mode, Status
 from strata_core.corpus.graphs.layout import ARRAYS, FORMAT_VERSION, NOTHING
 from strata_core.corpus.graphs.names import GraphNames
-from strata_core.corpus.graphs.triples import Triples
+from strata_core.corpus.graphs.triples.knowledge_graph import Triples
 from strata_core.corpus.graphs.writing import count_rows
 
 SPLIT_NAMES = {"train": "train", "valid": "val", "test": "test"}
