@@ -34,8 +34,9 @@ def load_weights(
 ) -> list[Parent]:
     """Fills the model with the weights of a checkpoint, of a run's newest one, of a Llama, or of a safetensors file.
 
-    An optional part of a model (`TaskKind.optional_parts`: word states, heads, a memory) that one of the two lacks is
-    left as it is, or left aside: so a pure language model, or one without a memory, can be gone on from.
+    An optional part of a model (`TaskKind.optional_parts`: word states, heads, a memory) that the source lacks keeps its
+    initial weights; one that the model lacks is ignored. So training can start from a pure language model, or from one
+    without a memory.
 
     Args:
         model: to fill.
@@ -78,7 +79,7 @@ def load_weights(
         here, there = (any(name.startswith(part) for name in tensors) for tensors in (wanted, weights))
         if here != there:
             weights, wanted = _without(weights, part), _without(wanted, part)
-            told = "is not in it and begins afresh" if here else "is left aside: this model has none"
+            told = "is not in it: starts from its initial weights" if here else "is ignored: this model has none"
             observer.notice(f"run.warm_start {source}: {part[:-1]} {told}")
     copy_tensors(weights, wanted, source=str(source))
     return parents
