@@ -35,8 +35,8 @@ def load_weights(
     """Fills the model with the weights of a checkpoint, of a run's newest one, of a Llama, or of a safetensors file.
 
     An optional part of a model (`TaskKind.optional_parts`: word states, heads, a memory) that the source lacks keeps
-    its initial weights; one that the model lacks is ignored. So training can start from a pure language model, or from one
-    without a memory.
+    its initial weights; one that the model lacks is ignored. So training can start from a pure language model, or from
+    one without a memory.
 
     Args:
         model: to fill.
