@@ -52,6 +52,7 @@ def test_the_result_is_one_json_object(tmp_path: Path, tokenizer: Path) -> None:
     assert (result["kind"], result["documents"], result["vocab_size"]) == ("text", 60, 257)
     assert result["tokens"] == sum(len(text.encode()) + 1 for text in TEXTS)
     assert result["skipped"] == {"empty": 1}
+    assert result["understood"] == [{"kind": "jsonl", "files": [{"name": "in.jsonl", "split": None}]}]
     found = documents_of(tmp_path / "out")
     assert {name: split["documents"] for name, split in result["splits"].items()} == {
         name: len(texts) for name, texts in found.items()

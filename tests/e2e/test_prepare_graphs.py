@@ -6,14 +6,30 @@ from pathlib import Path
 import pytest
 
 from strata_core.corpus.graphs.corpus import open_graph_corpus
+from strata_core.corpus.graphs.triples.writing import SPLIT_NAMES
 from strata_core.manifest import verify
 from tests.e2e.test_prepare_corpus import COMMAND, RESULT_KEYS, check_error, kill_when_written, run
 from tests.strata_core.corpus.graphs.test_clutrr import CHAIN
 from tests.strata_core.corpus.graphs.test_jsonl_preparation import BAD, KIN, changed, write
 from tests.strata_core.corpus.graphs.test_triples import BAD_NAMED, NAMED, OPENKE, folder_of
-from tests.strata_core.corpus.helpers import SHARED, folder_bytes
+from tests.strata_core.corpus.helpers import SHARED, folder_bytes, write_compressed
+from tests.strata_core.corpus.treebanks.helpers import MIXED
 
 SAMPLE = ["--sample", "synthetic-reasoning", "--sample-examples", 60, "--sample-eval-examples", 30]
+
+ASKED = {
+    "train": [("ann", "knows", "bob"), ("bob", "knows", "cid"), ("ann", "likes", "dee")],
+    "valid": [("ann", "knows", "cid")],
+    "test": [("dee", "likes", "bob")],
+}
+FORMS = {
+    ".txt": "{}\t{}\t{}",
+    ".tsv.gz": "{}\t{}\t{}",
+    ".csv": '"{}",{},"{}"',
+    ".csv.zst": "{};{};{}\r",
+    ".nt.gz": "<x:{}> <x:{}> <x:{}> . # said",
+}
+"""The same triples in each form, by suffix."""
 
 
 def result_of(*arguments: object) -> dict:
@@ -44,6 +60,74 @@ def test_the_order_of_columns_can_be_said(tmp_path: Path) -> None:
     result = result_of(folder, "--columns", "relation,tail,head", "--out", tmp_path / "out")
     corpus = open_graph_corpus(result["corpus_dir"])
     assert corpus.names.entities == ("ann", "bob") and corpus.names.relations == ("knows",)
+
+
+def test_files_of_triples_are_what_their_folder_is(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "kg", NAMED)
+    files = [folder / name for name in ("test.txt", "train.txt", "valid.txt")]
+    result = result_of(*files, "--out", tmp_path / "files")
+    assert result["digest"] == result_of(folder, "--out", tmp_path / "folder")["digest"]
+    named = [{"name": f"{split}.txt", "split": short} for split, short in SPLIT_NAMES.items()]
+    assert result["understood"] == [{"kind": "triples", "files": named}] and result["not_read"] == []
+
+
+@pytest.mark.parametrize(("suffix", "form"), FORMS.items())
+def test_every_form_of_triples_compressed_or_not_is_the_same_graph(tmp_path: Path, suffix: str, form: str) -> None:
+    for split, triples in ASKED.items():
+        text = "".join(form.format(*triple) + "\n" for triple in triples)
+        write_compressed(tmp_path / "in" / f"kg-{split}{suffix}", text)
+    result = result_of(*sorted((tmp_path / "in").iterdir()), "--out", tmp_path / "out")
+    counts = {split: facts["examples"] for split, facts in result["splits"].items()}
+    assert counts == {"train": 3, "val": 1, "test": 1} and (result["entities"], result["relations"]) == (4, 2)
+    names = open_graph_corpus(tmp_path / "out").names
+    assert names.entities == tuple(name if suffix != ".nt.gz" else f"x:{name}" for name in ("ann", "bob", "cid", "dee"))
+
+
+def test_what_was_understood_is_said_before_anything_else(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "kg", NAMED | {"LICENSE": "free"})
+    shown = run(folder, "--out", tmp_path / "out").stderr.decode().splitlines()
+    assert shown[:2] == [
+        "understood 3 files as triples: train.txt (train), valid.txt (val), test.txt (test)",
+        "not read: LICENSE (no file of triples)",
+    ]
+    write(tmp_path / "g" / "train.jsonl", KIN)
+    assert run(tmp_path / "g", "--out", tmp_path / "g-out").stderr.startswith(
+        b"understood 1 file as JSON Lines of graphs: train.jsonl (train)"
+    )
+    write(tmp_path / "c" / "train.jsonl", CHAIN)
+    assert run(tmp_path / "c", "--out", tmp_path / "c-out").stderr.startswith(
+        b"understood 1 file as CLUTRR: train.jsonl"
+    )
+
+
+def test_one_file_of_triples_says_what_is_held_out_and_what_is_lacking(tmp_path: Path) -> None:
+    (tmp_path / "mine.tsv").write_text("".join(f"e{i}\tnext\te{(i + 1) % 60}\n" for i in range(60)))
+    done = run(tmp_path / "mine.tsv", "--val-fraction", 0.5, "--out", tmp_path / "out")
+    shown = done.stderr.decode()
+    assert "of 60 training triples are held out for it" in shown and "no file is for testing" in shown
+    assert b"train-graph --recipe graph/umls" in done.stdout and b"evaluation.every" not in done.stdout
+    done = run(tmp_path / "mine.tsv", "--val-fraction", 0, "--out", tmp_path / "all")
+    assert "nothing can be evaluated during training" in done.stderr.decode()
+    assert done.stdout.rstrip().endswith(b"--set evaluation.every=0")
+
+
+def test_a_large_graph_is_recommended_the_recipe_for_large_graphs(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("".join(f"e{i}\tnext\te{i + 1}\n" for i in range(11_000)))
+    done = run(tmp_path / "train.tsv", "--out", tmp_path / "out")
+    assert b"strata train-graph --recipe graph/wn18rr" in done.stdout
+
+
+def test_mixed_inputs_and_formats_that_are_not_read_end_with_2(tmp_path: Path) -> None:
+    folder, out = folder_of(tmp_path / "kg", NAMED), ["--out", tmp_path / "out"]
+    (tmp_path / "x-dev.conllu").write_text(MIXED)
+    (tmp_path / "kg.ttl").write_text("<a> <b> <c> .")
+    train, treebank = folder / "train.txt", tmp_path / "x-dev.conllu"
+    check_error(run(train, treebank, *out), 2, f"triples: {train}", f"annotated sentences (CoNLL-U): {treebank}")
+    check_error(run(tmp_path / "kg.ttl", *out), 2, "its format is not read", "rdflib")
+    check_error(run(tmp_path / "kg.ttl", "--format", "triples", *out), 2, "its format is not read", "rdflib")
+    check_error(run(tmp_path / "absent.nt", *out), 2, "absent.nt: there is no such file or folder")
+    check_error(run(folder, folder, *out), 2, "several graphs")
+    assert not (tmp_path / "out").exists()
 
 
 def test_clutrr_is_known_by_its_content(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def find_graph_input(inputs: Sequence[str | os.PathLike[str]], format: str) -> G
 
     Raises:
         UsageError: graphs are not the only kind of input.
+        DataError: a folder of triples without any for training.
     """
     if format in GRAPH_FORMATS:
         return _as_said(inputs, format)
@@ -63,7 +64,7 @@ def find_graph_input(inputs: Sequence[str | os.PathLike[str]], format: str) -> G
     paths = [expand_path(given) for given in inputs if os.fspath(given) != STANDARD_INPUT]
     if paths and len(paths) == len(inputs) and _are_openke(paths):
         return GraphInput(TRIPLES, paths[0], tuple(paths[1:]))
-    looks = {path: _look(path) for path in paths if path.is_file() and form_of(path.name) and not _is_own(path)}
+    looks = {path: look(path) for path in paths if path.is_file() and form_of(path.name) and not _is_own(path)}
     has_triples = any(map(_is_own, paths)) or any(seen.is_triples for seen in looks.values())
     likely = {path for path, seen in looks.items() if seen.is_mostly_triples or seen.is_blank} if has_triples else set()
     kinds = {path: TRIPLES if _is_own(path) or path in likely else _format_of(path) for path in paths}
@@ -73,7 +74,8 @@ def find_graph_input(inputs: Sequence[str | os.PathLike[str]], format: str) -> G
     first = GraphInput(kinds[found[0]] or TRIPLES, found[0])
     if len(inputs) == 1:
         return first
-    if len(found) == len(inputs) and not any(path.is_dir() for path in found) and set(kinds.values()) == {TRIPLES}:
+    is_one_graph = set(kinds.values()) == {TRIPLES} and not any(path.is_dir() for path in found)
+    if is_one_graph and len(paths) == len(inputs):
         return GraphInput(TRIPLES, paths[0], tuple(paths[1:]))
     raise _mixed(inputs, kinds, looks)
 
@@ -100,17 +102,17 @@ def _mixed(
         odd = f" ({seen.odd})" if kind is None and seen is not None and seen.n_triples and seen.odd else ""
         other = _FOLDER if path.is_dir() else KINDS.get(format_by_name(path.name) or "", "nothing that is read")
         named.setdefault(KINDS[kind] if kind else other, []).append(f"{path}{odd}")
-    if len(kinds) < len(inputs):
+    if any(os.fspath(given) == STANDARD_INPUT for given in inputs):
         named.setdefault("standard input", []).append("-")
     if len(named) == 1:
         return UsageError(
             f"several graphs: {', '.join(map(str, kinds))}",
-            hint="a corpus of graphs is made from one folder, or from the files of one graph",
+            hint="a corpus is made from one folder, or from the files of one graph",
         )
     return UsageError(
         "inputs of different kinds, and a corpus has one",
         problems=tuple(f"{kind}: {', '.join(first_problems(names))}" for kind, names in named.items()),
-        hint="make a corpus of each; --format triples reads all files as triples, --format text all as text",
+        hint="make a corpus of each kind; --format says how all files are read: triples, or text",
     )
 
 
@@ -121,14 +123,6 @@ def _are_openke(paths: Sequence[Path]) -> bool:
 
 def _is_own(path: Path) -> bool:
     return has_own_suffix(path.name) and not path.is_dir()
-
-
-def _look(path: Path) -> Glance:
-    """What a file looks like; one that cannot be read like text, whose readers say what is wrong."""
-    try:
-        return look(path)
-    except DataError:
-        return Glance(1, 0)
 
 
 def _format_of(path: Path) -> str | None:
@@ -143,7 +137,7 @@ def _format_of(path: Path) -> str | None:
 def _format_of_folder(folder: Path) -> str | None:
     usual = [folder / f"{split}.txt" for split in SPLITS]
     is_openke = (folder / OPENKE_ENTITIES).exists() and (folder / "train2id.txt").is_file()
-    if is_openke or (all(path.is_file() for path in usual) and any(_look(path).is_mostly_triples for path in usual)):
+    if is_openke or (all(path.is_file() for path in usual) and any(look(path).is_mostly_triples for path in usual)):
         return TRIPLES
     lines = json_lines_in(folder)
     if (folder / "train.jsonl") in lines and any(map(_begins_with_kinship, lines)):
@@ -159,12 +153,10 @@ def _is_folder_of_triples(folder: Path) -> bool:
 
     Raises:
         UsageError: there are files of triples, one for training among them, beside something else to train on.
+        DataError: there are triples alone, by their names none for training.
     """
-    try:
-        found = in_folder(folder)
-    except DataError:
-        return False
-    if found.others and any(file.split == "train" for file in found.files):
+    found = in_folder(folder, beside_others=False)
+    if found.others and found.files:
         triples = [file.file.shown for file in found.files]
         raise UsageError(
             f"{folder}: files of different kinds, and a corpus has one",
@@ -174,7 +166,7 @@ def _is_folder_of_triples(folder: Path) -> bool:
             ),
             hint="name the files themselves; --format triples reads those of triples alone, --format text all as text",
         )
-    return bool(found.files) and not found.others
+    return bool(found.files)
 
 
 def json_lines_in(folder: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from strata_core.corpus.sources.files import InputFile, find_files
 from strata_core.corpus.sources.glance import glance
 from strata_core.corpus.sources.source import FileSource, Source
 from strata_core.corpus.treebanks.treebank_reading import TREEBANK_FORMATS, Treebanks, is_role_file, read_treebanks
-from strata_core.errors import UsageError
+from strata_core.errors import UsageError, first_problems
 from strata_core.files import expand_path
 from strata_core.observer import Observer
 
@@ -66,33 +66,38 @@ def tell_of_triples_read_as_text(files: Sequence[InputFile], observer: Observer)
         observer: told the names.
 
     Raises:
-        UsageError: there is nothing else, but in several folders.
+        UsageError: all that is read holds triples, in several folders or from a pipe.
         DataError: a file cannot be read.
     """
     texts = [file for file in files if file.format == "text"][:_LOOKED_AT_TEXTS]
     seen = {file.shown: glance(file) for file in texts}
     triples = [name for name, one in seen.items() if one.is_triples]
     if len(triples) == len(files):
-        raise UsageError(
-            f"{len(triples):,} files of triples, not in one folder: {', '.join(first_names(triples))}",
-            hint="a graph is one folder, or files that are named one by one; --format text reads them as text",
-        )
+        raise _lone_triples(files)
     if triples:
+        names = ", ".join(first_problems(triples))
+        observer.warning(f"{names}: three columns in each line, as triples have; read as text")
+    nearly = [name for name, one in seen.items() if one.is_mostly_triples and not one.is_triples]
+    if nearly:
+        first = seen[nearly[0]]
+        more = f"; {len(nearly) - 1:,} more files are like it" if len(nearly) > 1 else ""
         observer.warning(
-            f"{', '.join(first_names(triples))}: three columns in each line, as triples have; read as text"
+            f"{nearly[0]}: {first.n_triples} of its first {first.n_lines} lines have three columns, as triples have, "
+            f"and {first.odd}: read as text{more}; --format triples reads triples"
         )
-    for name, one in seen.items():
-        if one.is_mostly_triples and not one.is_triples:
-            observer.warning(
-                f"{name}: {one.n_triples} of its first {one.n_lines} lines have three columns, as triples have, and "
-                f"{one.odd}: read as text; --format triples reads it as triples"
-            )
 
 
-def first_names(names: Sequence[str]) -> list[str]:
-    """The first few of many names, and how many more there are."""
-    more = len(names) - _SHOWN_NAMES
-    return [*names[:_SHOWN_NAMES], f"and {more:,} more"] if more > 0 else list(names)
+def _lone_triples(files: Sequence[InputFile]) -> UsageError:
+    if files[0].is_standard_input:
+        return UsageError(
+            "standard input holds triples, which are read from files",
+            hint="save them in a file, whose name may tell the split; --format text reads them as text",
+        )
+    names = ", ".join(first_problems([file.shown for file in files]))
+    return UsageError(
+        f"{len(files):,} files of triples, not in one folder: {names}",
+        hint="a graph is one folder, or files that are named one by one; --format text reads them as text",
+    )
 
 
 def open_sources(

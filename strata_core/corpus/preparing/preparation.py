@@ -128,10 +128,10 @@ def prepare_corpus(
     with folder_made_whole(out) as folder, _work_folder(folder) as work:
         files = [_copied(file, standard_input, work, observer) if file.is_standard_input else file for file in files]
         understood = understood_text(files, [*filter(is_role_file, files), *role_files])
-        for one in understood:
-            observer.notice(str(one))
         if settings.format == "auto":
             tell_of_triples_read_as_text(files, observer)
+        for one in understood:
+            observer.notice(str(one))
         sources, treebanks = open_sources(files, role_files, work, settings, observer)
         made = _Preparation(folder, work, sources, treebanks, settings, observer).run(out, tuple(passed_over))
         return replace(made, understood=understood)

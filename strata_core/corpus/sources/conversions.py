@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 
-_TABLES = {".parquet": "parquet", ".feather": "feather", ".xlsx": "excel", ".xls": "excel", ".ods": "excel"}
-"""By suffix what pandas calls it."""
+_PARQUET, _FEATHER = "read_parquet(sys.argv[1])", "read_feather(sys.argv[1])"
+_SHEET = "read_excel(sys.argv[1], dtype=str, keep_default_na=False)"
+_TABLES = {".parquet": _PARQUET, ".feather": _FEATHER, ".xlsx": _SHEET, ".xls": _SHEET, ".ods": _SHEET}
+"""By suffix how pandas reads it, a cell of `None` or `nan` as that word."""
 
 _RDF = (".ttl", ".turtle", ".n3", ".owl", ".rdf", ".jsonld", ".trig", ".nq", ".nquads")
 _ARCHIVES = {
@@ -28,17 +30,18 @@ def conversion_of(name: str) -> str | None:
     suffix = suffix.lower()
     given, csv, nt, lines = (shlex.quote(path) for path in (name, stem + ".csv", stem + ".nt", stem + ".jsonl"))
     if suffix in _TABLES:
-        code = f"import pandas, sys; pandas.read_{_TABLES[suffix]}(sys.argv[1]).to_csv(sys.argv[2], index=False)"
-        return f"make it a .csv of triples: python -c {shlex.quote(code)} {given} {csv}"
+        code = f"import pandas, sys; pandas.{_TABLES[suffix]}.to_csv(sys.argv[2], index=False)"
+        text = '.to_json(sys.argv[2], orient="records", lines=True)'
+        return f"make a .csv of triples: python -c {shlex.quote(code)} {given} {csv}; for text, {text} makes a .jsonl"
     if suffix in _RDF:
         code = (
             "import rdflib, sys; "
-            "rdflib.Dataset(default_union=True).parse(sys.argv[1]).serialize(sys.argv[2], 'nt', encoding='utf-8')"
+            'rdflib.Dataset(default_union=True).parse(sys.argv[1]).serialize(sys.argv[2], "nt", encoding="utf-8")'
         )
-        return f"make it N-Triples: python -c {shlex.quote(code)} {given} {nt}"
+        return f"make N-Triples: python -c {shlex.quote(code)} {given} {nt}"
     if suffix == ".json":
         return (
-            f"make it JSON Lines, one record a line: jq -c '.[]' {given} > {lines} (for an array of records); "
+            f"make JSON Lines, one record a line: jq -c '.[]' {given} > {lines} (for an array of records); "
             "--format jsonl reads it as it is, where each line is a record"
         )
     if suffix in _ARCHIVES:

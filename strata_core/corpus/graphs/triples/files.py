@@ -94,12 +94,17 @@ def find_triples(paths: Sequence[Path]) -> FoundTriples:
     return FoundTriples(files=_with_splits(paths))
 
 
-def in_folder(folder: Path) -> FoundTriples:
+def in_folder(folder: Path, *, beside_others: bool = True) -> FoundTriples:
     """The files of triples directly in a folder: `train.txt`, `valid.txt` and `test.txt` where they are all there, else
     those whose names tell a split; else, where none is for training, all that hold triples.
 
+    Args:
+        folder: what is looked into.
+        beside_others: whether files are taken that stand beside something else to train on, although none of them is
+            named for training.
+
     Raises:
-        DataError: a file cannot be read.
+        DataError: by their names none of them is for training.
     """
     if (folder / OPENKE_ENTITIES).exists():
         return FoundTriples(openke=folder)
@@ -111,13 +116,14 @@ def in_folder(folder: Path) -> FoundTriples:
     looks = {path: look(path) for path in candidates}
     kept = [path for path in candidates if not _is_of_negatives(path.name)]
     taken = [path for path in kept if looks[path].is_triples]
-    if any(split_in_name(path.name) == "train" for path in taken):
+    has_train = any(split_in_name(path.name) == "train" for path in taken)
+    if has_train:
         likely = [path for path in kept if looks[path].is_mostly_triples or looks[path].is_blank]
         taken = [path for path in likely if split_in_name(path.name)]
-    if not taken:
-        return FoundTriples()
     theirs = {*taken, *(path for path in candidates if looks[path].is_triples)}
     others = tuple(path for path in names if _is_another_kind(path) and path not in theirs)
+    if not taken or (others and not has_train and not beside_others):
+        return FoundTriples(others=others)
     return FoundTriples(_with_splits(taken), passed_over=_passed_over(names, taken), others=others)
 
 
@@ -132,18 +138,15 @@ def has_own_suffix(name: str) -> bool:
 
 
 def look(path: Path) -> Glance:
-    """What the beginning of a file looks like, to its name: N-Triples, columns under a header, or columns alone.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
+    """What the beginning of a file looks like, to its name: N-Triples, columns under a header, or columns alone. A file
+    that cannot be read looks like no triples; whoever reads it says what is wrong."""
     form = form_of(path.name)
     if form == N_TRIPLES:
         return Glance(1, 1)
     file = find_files([path], format="text")[0][0]
-    if form != CSV and not has_own_suffix(path.name):
-        return glance(file)
     try:
+        if form != CSV and not has_own_suffix(path.name):
+            return glance(file)
         layout = find_layout(file, is_csv=form == CSV)
     except DataError:
         return Glance(1, 0)

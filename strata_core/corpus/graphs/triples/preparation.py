@@ -168,4 +168,6 @@ def _tell_of_missing_splits(triples: Triples, share: float, observer: Observer) 
             why = f", and none of {n_train:,} triples could be held out ({share:g})" if share else ""
             observer.warning(f"no file is for validation{why}: nothing can be evaluated during training")
     if "test" in triples.without_file:
-        observer.notice("no file is for testing: strata evaluate has no split test")
+        observer.notice(
+            "no file is for testing: the split test is empty, and strata evaluate has nothing to measure there"
+        )

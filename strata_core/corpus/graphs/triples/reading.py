@@ -51,7 +51,9 @@ class _Reading:
         self._relations: dict[str, int] = {}
         self._rows: dict[str, list[tuple[int, int, int]]] = {split: [] for split in SPLITS}
         self._notices: list[str] = []
-        self._unnamed: list[tuple[TriplesFile, int]] = []
+        self._without_header: set[TriplesFile] = set()
+        self._first_rows: list[tuple[TriplesFile, int]] = []
+        self._headers: dict[str, list[str]] = {}
         self._labels: dict[str, set[Path]] = {}
         self._n_literals = 0
 
@@ -61,7 +63,7 @@ class _Reading:
             self._read(file)
         raw = {split: as_array(rows) for split, rows in self._rows.items()}
         entities, relations = tuple(self._entities), tuple(self._relations)
-        headers = self._headers(raw)
+        headers = self._header_rows(raw)
         if headers:
             entities, relations, raw = _without(headers, entities, relations, raw)
         self._tell_of_terms()
@@ -72,11 +74,12 @@ class _Reading:
             tuple(file.file.path for file in files),
             without_file=[split for split in SPLITS if all(file.split != split for file in files)],
             val_fraction=val_fraction,
-            notices=tuple(self._notices),
+            notices=(*self._notices, *(f"{', '.join(names)}: {text}" for text, names in self._headers.items())),
         )
 
     def _read(self, file: TriplesFile) -> None:
         rows = self._rows[file.split]
+        first = len(rows)
         entities, relations = self._entities, self._relations
         for head, relation, tail in self._named(file):
             rows.append(
@@ -86,6 +89,8 @@ class _Reading:
                     entities.setdefault(tail, len(entities)),
                 )
             )
+        if file in self._without_header and len(rows) > first:
+            self._first_rows.append((file, first))
 
     def _named(self, file: TriplesFile) -> Iterator[tuple[str, str, str]]:
         if file.form == N_TRIPLES:
@@ -95,10 +100,10 @@ class _Reading:
             return read_rows(file.file, TAB_SEPARATED, self._columns)
         layout = find_layout(file.file, is_csv=file.form == CSV)
         if layout.header is None:
-            self._unnamed.append((file, len(self._rows[file.split])))
+            self._without_header.add(file)
         else:
             by_name = None if self._columns else layout.by_name
-            self._notices.append(_header_text(file, layout.header, by_name, self._columns))
+            self._note_header(file, layout.header, by_name)
         return read_rows(file.file, layout, self._columns)
 
     def _n_triples(self, file: TriplesFile) -> Iterator[tuple[str, str, str]]:
@@ -124,19 +129,16 @@ class _Reading:
                 "delete it, or name the file .tsv"
             )
 
-    def _headers(self, raw: dict[str, np.ndarray]) -> dict[str, list[int]]:
-        """For each split the rows that are headers under names that are not known: the first line of a .tsv or .csv
-        file shares no name with any triple, while every other line shares one with others."""
-        if not self._unnamed:
+    def _header_rows(self, raw: dict[str, np.ndarray]) -> dict[str, list[int]]:
+        """For each split the rows that are headers under names that are not known: the first of a .tsv or .csv
+        file for training shares no name with any triple, while every other line shares one with others."""
+        if not self._first_rows or self._headers or self._first_rows[0][0].split != "train":
             return {}
-        first_file, row = self._unnamed[0]
-        if row >= len(raw[first_file.split]):
-            return {}
-        header = raw[first_file.split][row]
-        same = [(f, at) for f, at in self._unnamed if at < len(raw[f.split]) and (raw[f.split][at] == header).all()]
+        header = raw["train"][self._first_rows[0][1]]
+        same = [(file, row) for file, row in self._first_rows if (raw[file.split][row] == header).all()]
         places: dict[str, list[int]] = {split: [] for split in SPLITS}
-        for file, at in same:
-            places[file.split].append(at)
+        for file, row in same:
+            places[file.split].append(row)
         others = np.concatenate([np.delete(triples, places[split], axis=0) for split, triples in raw.items()])
         if len(others) < 2 or np.isin(others[:, [0, 2]], header[[0, 2]]).any() or (others[:, 1] == header[1]).any():
             return {}
@@ -146,8 +148,19 @@ class _Reading:
             return {}
         names, relations = tuple(self._entities), tuple(self._relations)
         cells = (names[header[0]], relations[header[1]], names[header[2]])
-        self._notices += [_header_text(file, cells, None, self._columns) for file, _ in same]
+        for file, _ in same:
+            self._note_header(file, cells, None)
         return places
+
+    def _note_header(self, file: TriplesFile, cells: Sequence[str], by_name: tuple[int, int, int] | None) -> None:
+        if by_name is None:
+            order = ", ".join(self._columns or COLUMNS)
+            text = f"the first line ({', '.join(cells)}) is a header; columns are read as {order}"
+        else:
+            named = ", ".join(f"{role} is {cells[place]!r}" for role, place in zip(COLUMNS, by_name, strict=True))
+            left = [cell for place, cell in enumerate(cells) if place not in by_name]
+            text = f"columns by the header: {named}" + (f"; not read: {', '.join(left)}" if left else "")
+        self._headers.setdefault(text, []).append(file.file.shown)
 
     def _tell_of_terms(self) -> None:
         """What stands in N-Triples beside IRIs."""
@@ -156,19 +169,6 @@ class _Reading:
             self._notices.append(f"blank nodes: {shared:,} labels are in several files, each taken for one entity")
         if self._n_literals:
             self._notices.append(f"literals: {self._n_literals:,} triples end in one; each is an entity like others")
-
-
-def _header_text(
-    file: TriplesFile, cells: Sequence[str], by_name: tuple[int, int, int] | None, columns: Sequence[str] | None
-) -> str:
-    shown = ", ".join(cells)
-    if by_name is None:
-        order = ", ".join(columns or COLUMNS)
-        return f"{file.file.shown}: the first line ({shown}) is a header; columns are read as {order}"
-    named = ", ".join(f"{role} is {cells[place]!r}" for role, place in zip(COLUMNS, by_name, strict=True))
-    left = [cell for place, cell in enumerate(cells) if place not in by_name]
-    rest = f"; not read: {', '.join(left)}" if left else ""
-    return f"{file.file.shown}: columns by the header: {named}{rest}"
 
 
 def _without(

@@ -46,6 +46,72 @@ def test_a_bad_line_among_triples_does_not_make_them_text(tmp_path) -> None:
     assert find_graph_input([folder_of(tmp_path, NAMED | bad)], "auto") == GraphInput(TRIPLES, tmp_path)
 
 
+TEXT = "A line of text.\nAnother\twith\ttabs\n"
+
+
+@pytest.mark.parametrize("names", [list(NAMED), ["kg.txt"], ["train.tsv", "dev.csv"], ["all.nt.gz"], ["kg.csv.zst"]])
+def test_files_of_triples_are_triples(tmp_path, names) -> None:
+    kinds = {".csv": "a,b,c\n", ".nt": "<a> <b> <c> .\n"}
+    paths = [tmp_path / "in" / name for name in names]
+    for path in paths:
+        text = next((text for suffix, text in kinds.items() if suffix in path.name), "ann\tknows\tbob\n")
+        write_compressed(path, text)
+    assert find_graph_input(paths, "auto") == GraphInput(TRIPLES, paths[0], tuple(paths[1:]))
+    assert find_graph_input([tmp_path / "in"], "auto") == GraphInput(TRIPLES, tmp_path / "in")
+
+
+def test_a_text_with_some_lines_of_three_columns_is_text(tmp_path) -> None:
+    path = tmp_path / "train.txt"
+    for text in (TEXT, "ann\tknows\tbob\n" * 5 + TEXT, "ann\t\tbob\n", "", "\n\n"):
+        path.write_text(text)
+        assert find_graph_input([path], "auto") is None
+
+
+def test_beside_triples_a_file_with_a_bad_line_or_none_is_one_of_triples_too(tmp_path) -> None:
+    folder = folder_of(tmp_path, {"train.txt": "a\tb\tc\n" * 3, "dev.txt": "a\tb\tc\n" * 3 + "a b\n", "test.txt": ""})
+    paths = [folder / name for name in ("train.txt", "dev.txt", "test.txt")]
+    assert find_graph_input(paths, "auto") == GraphInput(TRIPLES, paths[0], tuple(paths[1:]))
+
+
+def test_files_of_openke_are_triples(tmp_path) -> None:
+    folder = folder_of(tmp_path, OPENKE)
+    paths = [folder / name for name in OPENKE if name != "relation2id.txt"]
+    assert find_graph_input(paths, "auto") == GraphInput(TRIPLES, paths[0], tuple(paths[1:]))
+
+
+def test_inputs_of_different_kinds_are_refused_with_the_files_of_each(tmp_path) -> None:
+    folder = folder_of(
+        tmp_path,
+        {"train.txt": "a\tb\tc\n" * 3, "novel.txt": TEXT, "x.conllu": "", "g.jsonl": lines_of(GRAPH)},
+    )
+    train, novel, treebank, graphs = (folder / name for name in ("train.txt", "novel.txt", "x.conllu", "g.jsonl"))
+    with pytest.raises(UsageError, match="inputs of different kinds") as refused:
+        find_graph_input([train, novel, treebank, graphs, "-"], "auto")
+    assert refused.value.problems == (
+        f"triples: {train}",
+        f"text: {novel} (line 1 has 1 column)",
+        f"annotated sentences (CoNLL-U): {treebank}",
+        f"JSON Lines of graphs: {graphs}",
+        "standard input: -",
+    )
+    assert find_graph_input([train, novel], "text") is None
+    assert find_graph_input([train, novel], "triples") == GraphInput(TRIPLES, train, (novel,))
+
+
+def test_a_folder_of_text_and_of_triples_for_training_is_refused(tmp_path) -> None:
+    folder = folder_of(tmp_path, {"train.tsv": "a\tb\tc\n", "novel.txt": TEXT})
+    with pytest.raises(UsageError, match="files of different kinds") as refused:
+        find_graph_input([folder], "auto")
+    assert refused.value.problems == (f"triples: {folder / 'train.tsv'}", f"something else: {folder / 'novel.txt'}")
+    (folder / "train.tsv").rename(folder / "table.tsv")
+    assert find_graph_input([folder], "auto") is None, "a table beside texts is not read, as ever"
+
+
+def test_documentation_beside_triples_is_no_other_kind(tmp_path) -> None:
+    folder = folder_of(tmp_path, {"kg.tsv": "a\tb\tc\n", "README.txt": TEXT, "LICENSE": TEXT})
+    assert find_graph_input([folder], "auto") == GraphInput(TRIPLES, folder)
+
+
 def test_a_file_of_graphs_is_told_from_one_of_text(tmp_path) -> None:
     graphs, text = tmp_path / "g.jsonl", tmp_path / "t.jsonl"
     graphs.write_text("\n" + lines_of(GRAPH))

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import importlib.util
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -381,3 +382,33 @@ def test_a_vocabulary_that_stays_smaller_than_asked_for_is_warned_about(tmp_path
     (warning,) = heard.warnings
     assert "tokens only, not the 8192 asked for" in warning and "--vocab-size" in warning
     assert heard.notices == ["understood 1 file as text: a.txt"]
+
+
+def test_a_text_that_is_nearly_triples_is_read_as_text_and_warned_of(tmp_path: Path) -> None:
+    heard = Heard()
+    (tmp_path / "a.txt").write_text("ann\tknows\tbob\n" * 9 + "two\tcolumns\n")
+    prepare_corpus([tmp_path / "a.txt"], tmp_path / "out", PreparationSettings(val_fraction=0), observer=heard)
+    said = "a.txt: 9 of its first 10 lines have three columns, as triples have, and line 10 has 2 columns: read as text"
+    assert any(said in warning for warning in heard.warnings)
+
+
+def test_triples_in_folders_among_text_are_warned_of_and_refused_where_there_is_nothing_else(tmp_path: Path) -> None:
+    heard = Heard()
+    for folder in ("umls", "nations"):
+        (tmp_path / "in" / folder).mkdir(parents=True)
+        (tmp_path / "in" / folder / "train.txt").write_text("ann\tknows\tbob\n")
+    with pytest.raises(UsageError, match="2 files of triples, not in one folder"):
+        prepare_corpus([tmp_path / "in"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "in" / "text.txt").write_text("the dog barks\n")
+    prepare_corpus([tmp_path / "in"], tmp_path / "out", PreparationSettings(val_fraction=0), observer=heard)
+    assert any("three columns in each line" in warning for warning in heard.warnings)
+    prepare_corpus([tmp_path / "in" / "umls"], tmp_path / "said", PreparationSettings(format="text", val_fraction=0))
+
+
+def test_triples_through_a_pipe_are_refused_unless_text_is_said(tmp_path: Path) -> None:
+    piped = b"ann\tknows\tbob\n"
+    with pytest.raises(UsageError, match="standard input holds triples"):
+        prepare_corpus(["-"], tmp_path / "out", standard_input=io.BytesIO(piped))
+    settings = PreparationSettings(format="text", val_fraction=0)
+    prepare_corpus(["-"], tmp_path / "out", settings, standard_input=io.BytesIO(piped))
