@@ -12,7 +12,7 @@ Out = Annotated[str, typer.Option(metavar="DIR", help="Where the corpus goes; mu
 Inputs = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[INPUT]...", help="Files and folders (.txt, .jsonl, .conllu, .gz, .zst); - is standard input."
+        metavar="[INPUT]...", help="Files and folders (.txt, .jsonl, .conllu, .tsv, .csv, .nt; .gz, .zst); - is standard input."
     ),
 ]
 Sample = Annotated[
@@ -55,7 +55,7 @@ OnError = Annotated[
 ]
 Format = Annotated[
     Literal["auto", "text", "jsonl", "conllu", "conll2009", "triples", "clutrr", "graphs"] | None,
-    typer.Option(help="How inputs are read; auto goes by names, and looks for graphs in folders and JSON Lines."),
+    typer.Option(help="How inputs are read; auto goes by names, and by content for graphs and triples."),
 ]
 Columns = Annotated[
     str | None,

@@ -41,7 +41,7 @@ class PrepareTable(Table):
     )
     on_error: Literal["stop", "skip"] | None = setting(None, "What a bad record does.")
     format: Literal["auto", "text", "jsonl", "conllu", "conll2009", "triples", "clutrr", "graphs"] | None = setting(
-        None, "How inputs are read; auto goes by name, and looks for graphs in folders and JSON Lines."
+        None, "How inputs are read; auto goes by names, and by content for graphs and triples."
     )
     columns: tuple[Literal["head", "relation", "tail"], ...] | None = Field(
         default=None, description="Order of the columns in files of triples.", strict=False
