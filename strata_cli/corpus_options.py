@@ -12,7 +12,8 @@ Out = Annotated[str, typer.Option(metavar="DIR", help="Where the corpus goes; mu
 Inputs = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[INPUT]...", help="Files and folders (.txt, .jsonl, .conllu, .tsv, .csv, .nt; .gz, .zst); - is standard input."
+        metavar="[INPUT]...",
+        help="Files and folders (.txt, .jsonl, .conllu, .tsv, .csv, .nt; .gz, .zst); - is standard input.",
     ),
 ]
 Sample = Annotated[
