@@ -17,6 +17,7 @@ from strata_core.files import expand_path
 from strata_core.observer import Observer
 
 _SHOWN_NAMES = 10
+_SHOWN_TRIPLES = 3
 _LOOKED_AT_TEXTS = 1000
 
 NO_TREEBANKS = Treebanks((), (), {}, ())
@@ -75,7 +76,8 @@ def tell_of_triples_read_as_text(files: Sequence[InputFile], observer: Observer)
     if len(triples) == len(files):
         raise _lone_triples(files)
     if triples:
-        names = ", ".join(first_problems(triples))
+        more = f" and {len(triples) - _SHOWN_TRIPLES:,} more" if len(triples) > _SHOWN_TRIPLES else ""
+        names = ", ".join(triples[:_SHOWN_TRIPLES]) + more
         observer.warning(f"{names}: three columns in each line, as triples have; read as text")
     nearly = [name for name, one in seen.items() if one.is_mostly_triples and not one.is_triples]
     if nearly:
