@@ -1,12 +1,16 @@
-"""Weights of a run whose numbers stand for something else."""
+"""Weights of a run whose numbers stand for something else, or whose parts are others."""
 
 import json
 
 import pytest
+from safetensors.torch import save_file
+from torch import nn
 
 from strata_core.corpus.graphs.jsonl_preparation import prepare_graph_lines_corpus
 from strata_core.errors import RecipeError
 from strata_core.launch.starting import train
+from strata_core.launch.warm_start import load_weights
+from strata_core.observer import Observer
 from strata_core.recipes import load_recipe
 
 RECIPE = """kind = "graph"
@@ -60,3 +64,25 @@ def test_a_warm_start_with_other_relations_or_node_types_is_refused_with_the_num
     with pytest.raises(RecipeError, match="other relations and node types than") as raised:
         train(both, tmp_path / "refused", device="cpu")
     assert len(raised.value.problems) == 2 and not (tmp_path / "refused").exists()
+
+
+class Notices(Observer):
+    def __init__(self):
+        self.texts = []
+
+    def notice(self, text):
+        self.texts.append(text)
+
+
+def test_a_part_missing_on_either_side_is_named_with_what_becomes_of_it(tmp_path):
+    plain, taught = nn.ModuleDict({"body": nn.Linear(2, 2)}), nn.ModuleDict({"body": nn.Linear(2, 2)})
+    taught["heads"] = nn.Linear(2, 2)
+    for name, model in (("plain", plain), ("taught", taught)):
+        save_file(model.state_dict(), tmp_path / name)
+    notices = Notices()
+    load_weights(taught, tmp_path / "plain", observer=notices)
+    load_weights(plain, tmp_path / "taught", observer=notices)
+    assert notices.texts == [
+        f"run.warm_start {tmp_path / 'plain'}: heads is not in it: starts from its initial weights",
+        f"run.warm_start {tmp_path / 'taught'}: heads is ignored: this model has none",
+    ]
