@@ -7,7 +7,7 @@ DECLARED := pyproject.toml constraints.txt
 
 .PHONY: quickstart test test-slow lint clean
 
-## From nothing to a trained model: two to four minutes on two x86-64 cores, the installation aside.
+## From nothing to a trained model: one to four minutes on two x86-64 cores, the installation aside.
 quickstart: .venv/.ready
 	$(BIN)/strata train-lm --recipe quickstart
 

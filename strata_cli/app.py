@@ -294,12 +294,8 @@ def evaluate(
     quiet: Quiet = False,
 ) -> int:
     """Measure a run's checkpoint on a split, or on a suite; the weights are verified before they are used."""
-    asked: dict[str, Any] = {
-        "suite_path": suite_path,
-        "compare": compare,
-        "min_count": min_count,
-        "count_corpus": count_corpus,
-    }
+    counted = {"min_count": min_count, "count_corpus": count_corpus}
+    asked: dict[str, Any] = {"suite_path": suite_path, "compare": compare, **counted}
     if suite is not None or any(value is not None for value in asked.values()):
         from strata_cli.commands.evaluate_suite import evaluate_suite
 

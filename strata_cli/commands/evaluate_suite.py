@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from strata_cli.display.output import write_json
@@ -45,10 +46,7 @@ def evaluate_suite(
         raise UsageError("--suite-path, --compare, --min-count and --count-corpus need --suite")
     if start_from is not None:
         check_choice(start_from)
-    models = [expand_path(one) for one in (path, compare) if one is not None]
-    for where in models:
-        if not where.exists():
-            raise UsageError(f"{where}: no such file or directory", hint="name a run directory, or a checkpoint in one")
+    models = [_existing(one) for one in (path, compare) if one is not None]
     from strata_core.inference.causal_model import open_causal_model
     from strata_core.suites.evaluation import evaluate_suite as evaluate
     from strata_core.training.trained import BEST_OR_LATEST
@@ -73,6 +71,13 @@ def evaluate_suite(
 
         write_figures(f"{path} on {suite}", _for_people(result))
     return 0
+
+
+def _existing(model: str) -> Path:
+    where = expand_path(model)
+    if not where.exists():
+        raise UsageError(f"{where}: no such file or directory", hint="name a run directory, or a checkpoint in one")
+    return where
 
 
 def _for_people(result: Mapping[str, Any]) -> dict[str, Any]:
