@@ -21,6 +21,7 @@ from strata_core.models.graph_object_memory import GraphObjectMemory, GraphObjec
 from strata_core.models.predicate_memory import EdgeScores, PredicateMemory, PredicateMemoryConfig, RoleOverride
 from strata_core.models.readback import Readback, full_strength
 from strata_core.models.rotary import Rotation
+from strata_core.models.segmenter import CharacterSegmenter, SegmenterConfig
 from strata_core.models.structure_heads import HeadsConfig, StructureHeads
 from strata_core.models.transformer import CAUSAL, Transformer, TransformerConfig
 from strata_core.models.word_states import Words, WordStates
@@ -39,7 +40,7 @@ class StructuredConfig(ModelConfig):
         feature_buckets: rows of the hashed word features' embedding.
         word_dropout: probability, in the full pass of training, that a word is left out of the input.
         memory_layer: how many blocks stand before the memories.
-        predicate_memory, graph_object_memory: None where the model has none.
+        predicate_memory, graph_object_memory, segmenter: None where the model has none.
 
     Raises:
         RecipeError: memory_layer is no place in the transformer.
@@ -52,6 +53,7 @@ class StructuredConfig(ModelConfig):
     memory_layer: int = 1
     predicate_memory: PredicateMemoryConfig | None = None
     graph_object_memory: GraphObjectMemoryConfig | None = None
+    segmenter: SegmenterConfig | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.memory_layer <= self.transformer.n_layers:
@@ -61,6 +63,11 @@ class StructuredConfig(ModelConfig):
                 hint="choose from 0 to n_layers",
             )
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values; a segmenter that is not there is not named, as before there were any."""
+        values = super().to_dict()
+        return values if self.segmenter is not None else {key: values[key] for key in values if key != "segmenter"}
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`.
@@ -69,8 +76,12 @@ class StructuredConfig(ModelConfig):
             DataError: as ModelConfig.from_dict, of the parts too.
         """
         parts: dict[str, type[ModelConfig]] = {"transformer": TransformerConfig, "heads": HeadsConfig}
-        memories = {"predicate_memory": PredicateMemoryConfig, "graph_object_memory": GraphObjectMemoryConfig}
-        parts |= {name: memory for name, memory in memories.items() if values.get(name) is not None}
+        optional: dict[str, type[ModelConfig]] = {
+            "predicate_memory": PredicateMemoryConfig,
+            "graph_object_memory": GraphObjectMemoryConfig,
+            "segmenter": SegmenterConfig,
+        }
+        parts |= {name: part for name, part in optional.items() if values.get(name) is not None}
         built = {name: part.from_dict(values.get(name) or {}) for name, part in parts.items()}
         return super().from_dict({**values, **built})
 
@@ -125,6 +136,7 @@ class StructuredLanguageModel(nn.Module):
         self.graph_object_memory: GraphObjectMemory | None = None
         if config.graph_object_memory is not None:
             self.graph_object_memory = GraphObjectMemory(shape.d_model, config.graph_object_memory, shape.norm_eps)
+        self.segmenter = None if config.segmenter is None else CharacterSegmenter(config.segmenter)
 
     @property
     def output_weight(self) -> Tensor:

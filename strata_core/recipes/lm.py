@@ -87,6 +87,22 @@ class GraphObjectMemoryTable(Table):
     train_alone: bool = setting(False, "Train the parameters of this memory alone; all others stay as they are.")
 
 
+class SegmenterTable(Table):
+    """The network that cuts raw text into sentences and tokens; the model has it where that is learned."""
+
+    width: int = setting(64, "Width of a character's state.", unit="features", ge=1, le=2**16)
+    n_layers: int = setting(
+        5, "Convolutions, each reaching twice as far as the one before: 5 see 62 characters around.", ge=1, le=10
+    )
+    buckets: int = setting(
+        32768, "Rows of the embedding that all features of characters share.", unit="rows", ge=1, le=2**26
+    )
+    dropout: float = setting(0.2, "Dropout of channels between the layers.", unit="probability", ge=0, lt=1)
+    feature_dropout: float = setting(
+        0.1, "How often a feature of a character is left out of the input.", unit="probability", ge=0, lt=1
+    )
+
+
 class LMModelTable(Table):
     """The shape of the transformer, its structure heads and its memories."""
 
@@ -129,6 +145,7 @@ class LMModelTable(Table):
     )
     heads: HeadsTable = table()
     word_features: WordFeaturesTable = table()
+    segmenter: SegmenterTable = table()
     predicate_memory: PredicateMemoryTable = table()
     graph_object_memory: GraphObjectMemoryTable = table()
 
@@ -197,6 +214,9 @@ class LMObjectiveTable(Table):
     """What is learned, each objective with its weight in the sum; 0 leaves it out."""
 
     lm: float = setting(1.0, "Weight of the next-token loss.", ge=0)
+    segmentation: float = setting(
+        0.0, "Weight of the loss of where tokens, multiword tokens and sentences end in raw text.", ge=0
+    )
     ud: UDObjectiveTable = table()
     srl: SRLObjectiveTable = table()
     chart: ChartObjectiveTable = table()
@@ -221,6 +241,15 @@ class LMBatchTable(BatchTable):
         256, "Longest annotated sentence; longer ones are left out and counted.", unit="tokens", ge=1, le=2**24
     )
 
+    segments: int = setting(
+        0,
+        "Windows of raw text in one optimizer step, beside batch_size; micro-batches share them equally.",
+        unit="windows",
+        ge=0,
+        le=2**31,
+    )
+    segment_len: int = setting(512, "Length of a window of raw text.", unit="characters", ge=1, le=2**24)
+
 
 class LMEvaluationTable(EvaluationTable):
     """Measurement on the validation split while training."""
@@ -235,6 +264,9 @@ class LMEvaluationTable(EvaluationTable):
         "role_f1",
         "role_f1_predicted",
         "chart",
+        "tokens_f1",
+        "sentences_f1",
+        "words_f1",
         "structure",
         "role_edit_direction",
     ] = setting(
@@ -279,9 +311,9 @@ class LMRecipe(TrainingRecipe):
 
     @property
     def is_structured(self) -> bool:
-        """Whether there is more to the run than text: annotated sentences, or a memory."""
+        """Whether there is more to the run than text: annotated sentences, raw text to cut, or a memory."""
         memories = self.model.predicate_memory.enabled or self.model.graph_object_memory.enabled
-        return bool(self.batch.sentences) or memories
+        return bool(self.batch.sentences) or memories or bool(self.objective.segmentation)
 
     def weight(self, name: str) -> float:
         """The weight of an objective by its key below "objective."; "lm", "ud.arc", ..."""

@@ -18,6 +18,9 @@ _METRIC_NEEDS = {
     "role_f1": ("srl.role",),
     "role_f1_predicted": ("srl.predicate", "srl.role"),
     "chart": ("chart.type",),
+    "tokens_f1": ("segmentation",),
+    "sentences_f1": ("segmentation",),
+    "words_f1": ("segmentation",),
 }
 """The objectives without which a metric says nothing."""
 
@@ -31,7 +34,7 @@ _MIXTURE_SETTINGS = ("learned_weight", "anneal_final_learned_weight", "predicate
 def _something_is_learned(recipe: LMRecipe) -> str | None:
     from strata_core.recipes.lm import GRAPH_OBJECT_WEIGHTS, ROLE_EDIT_WEIGHTS, STRUCTURE_WEIGHTS
 
-    names = ("lm", *STRUCTURE_WEIGHTS, "graph_object.aux", *GRAPH_OBJECT_WEIGHTS, *ROLE_EDIT_WEIGHTS)
+    names = ("lm", "segmentation", *STRUCTURE_WEIGHTS, "graph_object.aux", *GRAPH_OBJECT_WEIGHTS, *ROLE_EDIT_WEIGHTS)
     return None if any(recipe.weight(name) for name in names) else "the weights of all objectives are 0"
 
 
@@ -60,6 +63,23 @@ def _windows_fill_micro_batches(recipe: LMRecipe) -> str | None:
             f"batch_size {batch.batch_size} without sentences {batch.sentences} leaves {windows} windows, which "
             f"{micro_batches} micro-batches of {part} cannot share equally"
         )
+    return None
+
+
+def _segments_are_read(recipe: LMRecipe) -> str | None:
+    segments = recipe.batch.segments
+    if recipe.objective.segmentation and not segments:
+        return "objective.segmentation is above 0 and batch.segments is 0: no raw text is read"
+    if segments and not recipe.objective.segmentation:
+        return f"batch.segments is {segments}, but objective.segmentation is 0, so that they serve nothing"
+    return None
+
+
+def _segments_fill_micro_batches(recipe: LMRecipe) -> str | None:
+    batch = recipe.batch
+    micro_batches = batch.batch_size // (batch.micro_batch_size or batch.batch_size)
+    if micro_batches and batch.segments % micro_batches:
+        return f"batch.segments {batch.segments} cannot be shared equally by {micro_batches} micro-batches"
     return None
 
 
@@ -185,6 +205,8 @@ STRUCTURE_RULES: tuple[tuple[tuple[str, ...], Callable[[LMRecipe], str | None]],
     (("batch.sentences", "batch.batch_size"), _sentences_are_in_the_batch),
     (("batch.sentences", "batch.micro_batch_size", "batch.batch_size"), _windows_fill_micro_batches),
     (("batch.sentences", "objective.lm", "batch.batch_size"), _windows_serve_an_objective),
+    (("batch.segments", "objective.segmentation"), _segments_are_read),
+    (("batch.segments", "batch.micro_batch_size", "batch.batch_size"), _segments_fill_micro_batches),
     (("batch.max_sentence_len", "model.max_seq_len", "batch.sentences"), _sentences_fit_the_model),
     (("model.memory_layer", "model.n_layers"), _memories_have_a_place),
     (("model.graph_object_memory.n_heads", "model.d_model"), _edge_readers_divide_the_width),

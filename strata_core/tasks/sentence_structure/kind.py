@@ -58,6 +58,6 @@ KIND = TaskKind(
     recipe_tables=_recipe_tables,
     predict=_predict,
     recommends=_recommends,
-    optional_parts=("words.", "heads.", "predicate_memory.", "graph_object_memory."),
+    optional_parts=("words.", "heads.", "predicate_memory.", "graph_object_memory.", "segmenter."),
     numbered=("labels",),
 )

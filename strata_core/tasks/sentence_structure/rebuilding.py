@@ -27,9 +27,11 @@ def recipe_tables(config: Mapping[str, Any]) -> dict[str, Any]:
         "heads": described_shape(shape["heads"]),
         "predicate_memory": _memory(shape["predicate_memory"]),
         "graph_object_memory": _memory(shape["graph_object_memory"]) | graphs,
+        "segmenter": shape.get("segmenter") or {},
     }
     objective: dict[str, Any] = {
         "lm": float("lm" in learned),
+        "segmentation": float("segmentation" in learned),
         "chart": {"scheme": config["chart_scheme"]},
         "role_edit": role_edit,
     }
@@ -45,6 +47,7 @@ def recipe_tables(config: Mapping[str, Any]) -> dict[str, Any]:
         "max_sentence_len": longest,
         "batch_size": 32,
         "sentences": 16 if reads_sentences else 0,
+        "segments": 8 if "segmentation" in learned else 0,
     }
     return {"kind": "lm", "model": model, "objective": objective, "batch": batch, "run": run}
 

@@ -24,6 +24,7 @@ from strata_core.evaluation.structure_scores import PredictedStructure, Structur
 from strata_core.models import StructuredConfig, StructuredLanguageModel, initialise
 from strata_core.models.graph_object_memory import GraphObjectMemoryConfig
 from strata_core.models.predicate_memory import PredicateMemoryConfig
+from strata_core.models.segmenter import CharacterSegmenter
 from strata_core.models.structure_heads import HeadsConfig
 from strata_core.models.structured_language_model import GRAPH_OBJECT_PREFIX
 from strata_core.models.word_states import states_at
@@ -43,6 +44,7 @@ from strata_core.tasks.sentence_structure.losses import LOSS_OF_WEIGHT, structur
 from strata_core.tasks.sentence_structure.role_edits.evaluation import measure_role_edits, report_role_edits
 from strata_core.tasks.sentence_structure.role_edits.losses import RoleEditObjectives
 from strata_core.tasks.sentence_structure.role_edits.source import RoleEdits, held_out_role_edits, training_role_edits
+from strata_core.tasks.sentence_structure.segmentation.objective import SegmentationObjective
 from strata_core.tasks.sentence_structure.sentence_batches import SentenceBatches
 from strata_core.tasks.sentence_structure.sentence_graphs import slot_type_labels
 from strata_core.tasks.sentence_structure.sentence_tensors import words_of
@@ -62,12 +64,14 @@ class MicroBatch:
         windows: numbers of windows of text.
         sentences: annotated sentences; None where the recipe has none.
         role_edits: numbers of role edits.
+        segments: positions of windows of raw text.
     """
 
     step: int
     windows: np.ndarray
     sentences: SentencePart | None
     role_edits: np.ndarray
+    segments: np.ndarray
 
 
 class StructuredTask:
@@ -84,6 +88,9 @@ class StructuredTask:
         "role_f1": "max",
         "role_f1_predicted": "max",
         "chart": "max",
+        "tokens_f1": "max",
+        "sentences_f1": "max",
+        "words_f1": "max",
         "structure": "max",
         "role_edit_direction": "max",
     }
@@ -106,6 +113,8 @@ class StructuredTask:
         weights |= {LOSS_OF_WEIGHT[name]: recipe.weight(name) for name in STRUCTURE_WEIGHTS}
         self._role_edits = RoleEditObjectives(recipe, self._find_role_edits)
         weights |= {"graph_object_aux": recipe.objective.graph_object.aux, **self._role_edits.loss_weights}
+        self._segmentation = SegmentationObjective(recipe, corpus)
+        weights |= self._segmentation.loss_weights
         self.loss_weights: Mapping[str, float] = {name: weight for name, weight in weights.items() if weight}
         self._text = LanguageModelTask(_windows_alone(recipe, self._n_windows, self._n_micro_batches), corpus)
         self._sentences = AnnotatedSentences(recipe, corpus, self.loss_weights) if batch.sentences else None
@@ -125,6 +134,7 @@ class StructuredTask:
         if self._sentences is not None:
             self._sentences.check()
         self._role_edits.check()
+        self._segmentation.check()
         if self._recipe.evaluation.every and self._recipe.evaluation.metric == "role_edit_direction":
             self._check_held_out_role_edits()
 
@@ -194,6 +204,7 @@ class StructuredTask:
             graph_object_memory=GraphObjectMemoryConfig(len(labels["role"]), given.n_heads, given.initial_gate)
             if given.enabled
             else None,
+            segmenter=self._segmentation.shape,
         )
 
     def _labels(self) -> dict[str, list[str]]:
@@ -204,23 +215,25 @@ class StructuredTask:
     def plan(self, step: int) -> StepPlan:
         """The step's windows and role edits at their positions in the order, and its sentences, in micro-batches."""
         sentences = None if self._sentences is None else self._sentences.batch(step)
-        return self._plan_of(step, sentences, self._role_edits.plan(step))
+        return self._plan_of(step, sentences, self._role_edits.plan(step), self._segmentation.plan(step))
 
     def worst_step(self) -> StepPlan:
         """Micro-batches of the costliest sentences, each with the largest share of the longest role edits."""
         if self._sentences is None:
-            plan = self._plan_of(0, None, self._role_edits.worst())
+            plan = self._plan_of(0, None, self._role_edits.worst(), self._segmentation.plan(0))
             worst = plan.micro_batches[0]
         else:
             numbers = self._sentences.costliest(self._n_micro_batches)
-            plan = self._plan_of(0, np.tile(numbers, self._n_micro_batches), self._role_edits.worst())
+            tiled = np.tile(numbers, self._n_micro_batches)
+            plan = self._plan_of(0, tiled, self._role_edits.worst(), self._segmentation.plan(0))
             worst = replace(plan.micro_batches[0], sentences=SentencePart(numbers, True))
         return StepPlan([worst] * self._n_micro_batches, plan.counts, plan.samples, plan.tokens)
 
-    def _plan_of(self, step: int, numbers: np.ndarray | None, role_edits: np.ndarray) -> StepPlan:
+    def _plan_of(self, step: int, numbers: np.ndarray | None, role_edits: np.ndarray, segments: np.ndarray) -> StepPlan:
         windows: Sequence[np.ndarray] = [np.zeros(0, dtype=np.int64)] * self._n_micro_batches
         parts: Sequence[SentencePart | None] = [None] * self._n_micro_batches
         counts: dict[str, float] = {**dict.fromkeys(self.loss_weights, 0), **self._role_edits.counts(role_edits)}
+        counts |= self._segmentation.counts(segments)
         samples = tokens = 0
         if self._n_windows:
             text = self._text.plan(step)
@@ -232,12 +245,13 @@ class StructuredTask:
             counts = {name: count + found.get(name, 0) for name, count in counts.items()}
             samples += len(numbers)
             tokens += int(self._sentences.train.token_counts[numbers].sum())
-        pieces = zip(windows, parts, np.array_split(role_edits, self._n_micro_batches), strict=True)
+        shared = (np.array_split(numbers, self._n_micro_batches) for numbers in (role_edits, segments))
+        pieces = zip(windows, parts, *shared, strict=True)
         return StepPlan([MicroBatch(step, *piece) for piece in pieces], counts, samples, tokens)
 
     def fetch(self, micro_batch: MicroBatch) -> Batch:
         """Windows as LanguageModelTask gives them, sentences as AnnotatedSentences does, and role edits."""
-        batch = self._role_edits.fetch(micro_batch.role_edits)
+        batch = self._role_edits.fetch(micro_batch.role_edits) | self._segmentation.fetch(micro_batch.segments)
         if len(micro_batch.windows):
             batch |= self._text.fetch(micro_batch.windows)
         if self._sentences is not None and micro_batch.sentences is not None:
@@ -265,6 +279,7 @@ class StructuredTask:
                 none_weight=self._recipe.objective.srl.none_weight,
                 core_roles=self._sentences.core_roles,
             )
+        losses |= self._segmentation.loss_sums(model.segmenter, batch)
         return {name: losses[name] for name in self.loss_weights}
 
     def _passes(self, model: StructuredLanguageModel, batch: Batch) -> _SentenceStates:
@@ -306,7 +321,7 @@ class StructuredTask:
             metrics |= self._count(model, "val", context).metrics(self._learned_structure)
         if self._role_edits.loss_weights:
             metrics |= measure_role_edits(model, self._recipe, self._corpus, context)
-        return metrics
+        return metrics | self._segmentation.evaluate(_segmenter_of(model), "val", context)
 
     @property
     def _learned_structure(self) -> set[str]:
@@ -330,6 +345,7 @@ class StructuredTask:
             found["left_out_sentences"] = len(reader) - len(usable_sentences(reader, self._recipe.model.max_seq_len))
             found["majority"] = majority_baselines(self._sentences.train, reader, learned, scheme)
             found["confusion"] = confusions.tables()
+        found |= self._segmentation.evaluate(_segmenter_of(model), split, context)
         if self._role_edits.loss_weights:
             found |= report_role_edits(model, self._recipe, self._corpus, split, context)
         if self._recipe.model.graph_object_memory.enabled and "lm" in self.loss_weights:
@@ -386,6 +402,7 @@ class StructuredTask:
         evaluation goes by: how graphs are read ("graph_object") and which role edits are asked ("role_edit")."""
         recipe = self._recipe
         graphs, role_edit = recipe.model.graph_object_memory, recipe.objective.role_edit
+        segmentation = self._segmentation.config()
         return {
             "kind": self.kind,
             "model": self._model_config().to_dict(),
@@ -397,6 +414,7 @@ class StructuredTask:
             else None,
             "role_edit": role_edit.model_dump(include=_OF_ROLE_EDITS) if self._role_edits.loss_weights else None,
             "end_of_text_id": self._corpus.end_of_text_id,
+            **({"segmentation": segmentation} if segmentation is not None else {}),
         }
 
     def facts(self) -> dict[str, Any]:
@@ -420,6 +438,11 @@ class _SentenceStates:
     chart_BWD: Tensor | None
     lm_loss: Tensor | None
     slot_types_BST: Tensor | None
+
+
+def _segmenter_of(model: nn.Module) -> CharacterSegmenter | None:
+    assert isinstance(model, StructuredLanguageModel)
+    return model.segmenter
 
 
 def _windows_alone(recipe: LMRecipe, n_windows: int, n_micro_batches: int) -> LMRecipe:
