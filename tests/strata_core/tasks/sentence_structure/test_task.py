@@ -30,6 +30,16 @@ from tests.strata_core.tasks.sentence_structure.treebank_corpus import (
 CPU = torch.device("cpu")
 NOTHING = ("objective.lm=0", "batch.sentences=12")
 MEMORY = "model.predicate_memory.enabled=true"
+SEGMENTATION = (
+    "objective.segmentation=0.5",
+    "batch.segments=4",
+    "batch.segment_len=48",
+    "model.segmenter.width=8",
+    "model.segmenter.n_layers=2",
+    "model.segmenter.buckets=64",
+    "model.segmenter.dropout=0",
+    "model.segmenter.feature_dropout=0",
+)
 MODES = {
     "ud": ALL_WEIGHTS[:3],
     "srl": ALL_WEIGHTS[3:6],
@@ -43,6 +53,8 @@ MODES = {
     "causal heads": (*ALL_WEIGHTS, "model.heads.reads='causal'"),
     "no structure": (MEMORY,),
     "memory and text": (MEMORY, "batch.sentences=0"),
+    "segmentation": (*ALL_WEIGHTS[:3], *SEGMENTATION, *NOTHING),
+    "segmentation and text": (*SEGMENTATION, "batch.sentences=0"),
 }
 
 
@@ -86,7 +98,7 @@ def gradients(corpus, *settings, place=0, dtype=torch.float64):
 
 
 @pytest.mark.parametrize("micro_batch_size", [6, 3])
-@pytest.mark.parametrize("mode", ["all", "reductions", "parser"])
+@pytest.mark.parametrize("mode", ["all", "reductions", "parser", "segmentation"])
 def test_gradients_do_not_depend_on_how_the_batch_is_cut(treebank, mode, micro_batch_size):
     whole = gradients(treebank, *MODES[mode])
     cut = gradients(treebank, *MODES[mode], f"batch.micro_batch_size={micro_batch_size}")
@@ -235,7 +247,7 @@ def test_chart_items_need_sentences_with_whole_trees(tmp_path):
         small_task(open_corpus(tmp_path / "headless" / "corpus"), *MODES["chart"]).check()
 
 
-@pytest.mark.parametrize("mode", ["all", "parser", "reductions"])
+@pytest.mark.parametrize("mode", ["all", "parser", "reductions", "segmentation"])
 def test_its_memory_is_predicted_without_values(treebank, mode):
     recipe = small_recipe(treebank, *MODES[mode], "evaluation.every=5", "evaluation.metric='structure'")
     plan = predict_memory(
