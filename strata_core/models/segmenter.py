@@ -1,6 +1,6 @@
 """A network that marks the characters of a raw text: ends of tokens, of sentences, multiword tokens.
 
-Shapes: B windows, N characters, F features of a character, D width, C marks.
+Shapes: B windows, N characters, S characters of all windows, F features of a character, D width, C marks.
 """
 
 from __future__ import annotations
@@ -73,19 +73,25 @@ class CharacterSegmenter(nn.Module):
         """float [B, N, C], scores of each mark.
 
         Args:
-            features_BNF: int64, `character_features` of a text.
+            features_BNF: int32 or int64, `character_features` of a text.
             real_BN: bool, False where there is no character.
         """
-        vectors_BNFD = self.embedding(features_BNF)
-        if self.training and self.config.feature_dropout:
-            kept_BNF = torch.rand(features_BNF.shape, device=vectors_BNFD.device) >= self.config.feature_dropout
-            vectors_BNFD = vectors_BNFD * kept_BNF[..., None]
-        states_BND = self._dropout(vectors_BNFD.sum(dim=2))
+        states_BND = self._dropout(self._read(features_BNF))
         real_BN1 = real_BN[..., None]
         for norm, convolution in zip(self.norms, self.convolutions, strict=True):
             read_BDN = (norm(states_BND) * real_BN1).transpose(1, 2)
             states_BND = states_BND + self._dropout(F.gelu(convolution(read_BDN).transpose(1, 2)))
         return self.marks(self.last_norm(states_BND))
+
+    def _read(self, features_BNF: Tensor) -> Tensor:
+        """The sum of each character's features, float [B, N, D]; in training some are left out."""
+        weight, weights_SF = self.embedding.weight, None
+        features_SF = features_BNF.flatten(0, 1)
+        if self.training and self.config.feature_dropout:
+            kept_SF = torch.rand(features_SF.shape, device=weight.device) >= self.config.feature_dropout
+            weights_SF = kept_SF.to(weight.dtype)
+        sums_SD = F.embedding_bag(features_SF, weight, mode="sum", per_sample_weights=weights_SF)
+        return sums_SD.unflatten(0, features_BNF.shape[:2])
 
     def _dropout(self, states_BND: Tensor) -> Tensor:
         """Leaves whole channels of a window out (Tompson et al. 2015, "spatial dropout")."""
