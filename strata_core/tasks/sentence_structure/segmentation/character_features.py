@@ -42,7 +42,7 @@ def character_features(points: np.ndarray, n_buckets: int) -> np.ndarray:
     The features: the character; its general category and script, beside those of its neighbours; the character with
     the next one, and with both neighbours, ignoring case; the chunk it stands in; what of the chunk ends with it; what
     of the chunk follows it; the chunk with the next and with the previous one; the next and the previous chunk.
-    White space has the chunk before it.
+    White space has the chunk before it. A character of a script without spaces, as of Chinese, is a chunk by itself.
 
     Args:
         points: see `code_points`.
@@ -51,11 +51,11 @@ def character_features(points: np.ndarray, n_buckets: int) -> np.ndarray:
     n_characters = len(points)
     if n_characters == 0:
         return np.zeros((0, N_FEATURES), dtype=np.int32)
-    lower, space, kind = _properties(points)
+    lower, space, kind, alone = _properties(points)
     letters = mix(lower.astype(np.uint64) + np.uint64(1))
     hashes = _PieceHashes(letters)
-    starts, ends = _chunks(space)
-    chunk = np.clip(np.cumsum(~space & np.concatenate(([True], space[:-1]))) - 1, 0, None)
+    starts, ends = _chunks(space, alone)
+    chunk = np.maximum(np.searchsorted(starts, np.arange(n_characters), side="right") - 1, 0)
     whole = np.concatenate((hashes(starts, ends), np.zeros(1, dtype=np.uint64)))
     following = np.append(whole[1:], np.uint64(0))
     preceding = np.append(np.uint64(0), whole[:-1])
@@ -104,26 +104,41 @@ class _PieceHashes:
         return (self._sums[ends] - self._sums[starts]) * self._inverses[starts]
 
 
-def _chunks(space: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the runs without white space start and end, int64 [chunks] each."""
-    edges = np.diff(np.concatenate(([True], space, [True])).astype(np.int8))
-    return np.flatnonzero(edges == -1), np.flatnonzero(edges == 1)
+def _chunks(space: np.ndarray, alone: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the runs without white space start and end, int64 [chunks] each; some characters are a run of their own."""
+    apart = np.concatenate(([True], space[1:] | space[:-1] | alone[1:] | alone[:-1], [True]))
+    return np.flatnonzero(apart[:-1] & ~space), np.flatnonzero(apart[1:] & ~space) + 1
 
 
-def _properties(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The lower-case code point, whether it is white space, and a number of category and script, of each character."""
+def _properties(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of each character: the code point in lower case, whether it is white space, a number of category and script, and
+    whether it is of a script that has no spaces between words."""
     found, places = np.unique(points, return_inverse=True)
-    rows = np.array([_properties_of(point) for point in found.tolist()], dtype=np.int64).reshape(-1, 3)
-    return rows[places, 0], rows[places, 1].astype(bool), rows[places, 2]
+    rows = np.array([_properties_of(point) for point in found.tolist()], dtype=np.int64).reshape(-1, 4)
+    return rows[places, 0], rows[places, 1].astype(bool), rows[places, 2], rows[places, 3].astype(bool)
 
 
 @lru_cache(maxsize=2**16)
-def _properties_of(point: int) -> tuple[int, bool, int]:
+def _properties_of(point: int) -> tuple[int, bool, int, bool]:
     character = chr(point)
     lower = character.lower()
     category = _CATEGORIES.index(unicodedata.category(character))
     script = unicodedata.name(character, "").split(" ", 1)[0] if category < _N_LETTERS else ""
-    return ord(lower[0]), character.isspace(), category + 32 * (sum(script.encode()) % 7)
+    alone = any(first <= point <= last for first, last in _SCRIPTS_WITHOUT_SPACES) and not character.isspace()
+    return ord(lower[0]), character.isspace(), category + 32 * (sum(script.encode()) % 7), alone
+
+
+_SCRIPTS_WITHOUT_SPACES = (
+    (0x0E01, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x2E80, 0x2FFF),
+    (0x3040, 0x312F),
+    (0x31A0, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFF),
+)
+"""Thai and Lao, Myanmar, Khmer, and Han with kana and Bopomofo, as first and last code points."""
 
 
 _CATEGORIES = (
