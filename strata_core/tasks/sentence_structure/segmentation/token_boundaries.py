@@ -13,10 +13,12 @@ from functools import lru_cache
 import numpy as np
 
 _ZERO_WIDTH_JOINER = 0x200D
-_ADDRESS = re.compile(
-    r"(?:https?://|ftp://|www\.)[!-;=?-~]+|[A-Za-z0-9][A-Za-z0-9._%+-]*@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+",
-    re.IGNORECASE,
-)
+_URL = r"(?:https?://|ftp://|www\.)[!-;=?-~]+"
+_MAILBOX = r"[A-Za-z0-9._%+-]"
+# Tried once for each run of characters of a mailbox, so that a long run costs its length.
+_E_MAIL = rf"(?<!{_MAILBOX}){_MAILBOX}+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
+_ADDRESS = re.compile(f"{_URL}|{_E_MAIL}", re.IGNORECASE)
+_BEFORE_ADDRESS = "._%+-"
 _AFTER_ADDRESS = ".,;:!?'\")]}*_"
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n|\r[^\S\r\n]*\r|\u2029")
 
@@ -46,8 +48,9 @@ def inside_addresses(text: str) -> np.ndarray:
     """bool [characters]: whether the character and the next one are of one URL or e-mail address."""
     inside = np.zeros(len(text), dtype=bool)
     for match in _ADDRESS.finditer(text):
+        start = match.end() - len(match[0].lstrip(_BEFORE_ADDRESS))
         end = match.start() + len(match[0].rstrip(_AFTER_ADDRESS))
-        inside[match.start() : max(end - 1, match.start())] = True
+        inside[start : max(end - 1, start)] = True
     return inside
 
 

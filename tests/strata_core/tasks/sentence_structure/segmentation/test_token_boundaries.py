@@ -49,6 +49,7 @@ def test_plain_text_and_no_text_are_cut_anywhere():
         ("(www.example.com).", "www.example.com"),
         ("<https://a.b/c>", "https://a.b/c"),
         ("Mail jane.doe+x@mail.example.org.", "jane.doe+x@mail.example.org"),
+        ("Contact:...jane@example.org", "jane@example.org"),
         ("见http://a.cn/b。好", "http://a.cn/b"),
     ],
 )
@@ -58,6 +59,10 @@ def test_an_address_is_not_cut_before_its_end(text, address):
 
 def test_an_at_sign_or_a_colon_alone_is_no_address():
     assert not inside_addresses("me @ home: 10:30, a@b, D.C. today.").any()
+
+
+def test_a_long_run_that_is_no_address_costs_its_length():
+    assert not inside_addresses("a." * 200_000).any()
 
 
 @pytest.mark.parametrize(
