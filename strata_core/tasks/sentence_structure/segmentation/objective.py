@@ -6,7 +6,7 @@ Shapes: B windows, N characters, F features, C marks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -61,7 +61,8 @@ class SegmentationObjective:
         Raises:
             RecipeError: with the numbers.
         """
-        if self.loss_weights and not self._texts:
+        structure = self._corpus.info.structure
+        if self.loss_weights and (structure is None or not len(self._corpus.structure("train"))):
             raise RecipeError(
                 f"{LOSS} has weight {self.loss_weights[LOSS]:g}, but {self._corpus.path} has 0 annotated training "
                 "sentences",
@@ -69,14 +70,21 @@ class SegmentationObjective:
             )
 
     @cached_property
-    def _texts(self) -> list[SegmentedText]:
-        if self._corpus.info.structure is None:
-            return []
-        return list(split_texts(self._corpus.structure("train")))
+    def _learned_from(self) -> tuple[SegmentationStream, dict[str, Any]]:
+        """The training split as windows, and what `config` says of it; its texts themselves are let go."""
+        forms: Counter[tuple[str, tuple[str, ...]]] = Counter()
 
-    @cached_property
-    def _stream(self) -> SegmentationStream:
-        return SegmentationStream(self._texts, self._recipe.run.seed, self._recipe.batch.segment_len)
+        def texts() -> Iterator[SegmentedText]:
+            for text in split_texts(self._corpus.structure("train")):
+                for sentence in text.sentences:
+                    forms.update(count_forms(sentence, text.text))
+                yield text
+
+        stream = SegmentationStream(texts(), self._recipe.run.seed, self._recipe.batch.segment_len)
+        return stream, {
+            "multiword_tokens": MultiwordSplitter(known_multiword_tokens(forms)).to_list(),
+            "spaces_in_words": any(any(map(str.isspace, form)) for form, _ in forms),
+        }
 
     def plan(self, step: int) -> np.ndarray:
         """The positions of the step's windows in the order of the global batch, int64 [batch.segments]."""
@@ -90,7 +98,8 @@ class SegmentationObjective:
         """The features int32 [B, N, F] and marks int64 [B, N] of windows; nothing where there is no objective."""
         if self.shape is None:
             return {}
-        windows = [self._stream.window(position, self.shape.buckets) for position in positions.tolist()]
+        stream, _ = self._learned_from
+        windows = [stream.window(position, self.shape.buckets) for position in positions.tolist()]
         features_BNF, marks_BN = (np.stack(values) for values in zip(*windows, strict=True))
         return {
             "segment_features": torch.from_numpy(features_BNF),
@@ -113,22 +122,11 @@ class SegmentationObjective:
         """
         if model is None or self.shape is None or self._corpus.info.structure is None:
             return {}
-        texts = self._texts if split == "train" else list(split_texts(self._corpus.structure(split)))
+        texts = list(split_texts(self._corpus.structure(split)))
         counts = count_texts(segmenter_of(model, self.config(), "the recipe"), texts, context)
         return SegmentationCounts.from_list(counts).metrics()
 
     def config(self) -> dict[str, Any] | None:
         """What config.json holds for cutting texts: the multiword tokens of the treebank, and whether words hold white
         space; None where there is no objective."""
-        return self._treebank_facts if self.loss_weights else None
-
-    @cached_property
-    def _treebank_facts(self) -> dict[str, Any]:
-        forms: Counter[tuple[str, tuple[str, ...]]] = Counter()
-        for text in self._texts:
-            for sentence in text.sentences:
-                forms.update(count_forms(sentence, text.text))
-        return {
-            "multiword_tokens": MultiwordSplitter(known_multiword_tokens(forms)).to_list(),
-            "spaces_in_words": any(any(map(str.isspace, form)) for form, _ in forms),
-        }
+        return self._learned_from[1] if self.loss_weights else None
