@@ -61,6 +61,10 @@ class StructuredConfig(ModelConfig):
                 hint="choose from 0 to n_layers",
             )
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {**super().to_dict(), "heads": self.heads.to_dict()}
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`.
