@@ -422,8 +422,8 @@ class StructuredTask:
         if self._sentences is not None:
             facts["annotated"] = self._sentences.fact()
         if self._lacking:
-            found = ", ".join(f"{loss} ({what})" for loss, what in self._lacking.items())
-            facts["not learned"] = f"{found}: no training sentence is annotated so"
+            found = ", ".join(f"{loss} (no sentence has {what})" for loss, what in self._lacking.items())
+            facts["not learned"] = found
         return facts
 
 
