@@ -53,8 +53,8 @@ def annotation_of(reader: StructureReader, usable: np.ndarray) -> dict[str, Anno
         "ud_relation": Annotation("a relation", lambda: sum(labels["relation"]), words),
         "node_type": Annotation("a part of speech", lambda: sum(labels["upos"]), words),
         "chart_type": Annotation("a head for every word", with_whole_trees, sentences),
-        "srl_predicate": Annotation("their predicates annotated", with_roles, sentences),
-        "srl_role": Annotation("their predicates annotated", with_roles, sentences),
+        "srl_predicate": Annotation("annotated predicates", with_roles, sentences),
+        "srl_role": Annotation("annotated predicates", with_roles, sentences),
         "srl_core_role": Annotation("an argument in ARG0 or ARG1", with_core_roles, sentences),
         "graph_object_aux": Annotation("arguments, the edges of their graphs", lambda: counts["arguments"], sentences),
     }

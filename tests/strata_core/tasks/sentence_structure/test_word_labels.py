@@ -109,6 +109,21 @@ def test_a_run_with_these_heads_resumes_to_the_bit_and_scores_the_same_alone(run
         assert lone[name] == pytest.approx(inside[name], rel=1e-5), name
 
 
+def test_the_columns_of_a_prediction_score_as_the_evaluation_says(run, treebank, tmp_path):
+    gold = [line.split("\t") for line in (treebank.path.parent / "in" / "x-dev.conllu").read_text().splitlines()[1:]]
+    words = [cells if len(cells) < 10 else [*cells[:2], *"_____", *"___"] for cells in gold]
+    (tmp_path / "x.conllu").write_text("".join("\t".join(cells[:10]) + "\n" for cells in words))
+    text = predict_file(run, str(tmp_path / "x.conllu"), device="cpu").decode()
+    found = [line.split("\t") for line in text.splitlines() if "\t" in line]
+    gold = [cells for cells in gold if len(cells) > 1]
+    scores = evaluate_trained(run, device="cpu").metrics
+    for column, name in {2: "lemmas", 3: "upos", 4: "xpos", 5: "ufeats"}.items():
+        right = [cells[column] == wanted[column] for cells, wanted in zip(found, gold, strict=True)]
+        assert scores[name] == pytest.approx(sum(right) / len(right)), name
+    right = [cells[3:6] == wanted[3:6] for cells, wanted in zip(found, gold, strict=True)]
+    assert scores["alltags"] == pytest.approx(sum(right) / len(right))
+
+
 def test_a_prediction_fills_what_the_model_learned(run, tmp_path):
     (tmp_path / "x.txt").write_text("The dogs\n")
     text = predict_file(run, str(tmp_path / "x.txt"), device="cpu")
