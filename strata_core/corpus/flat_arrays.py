@@ -66,6 +66,13 @@ class ArrayFiles:
             self._files[name].write(array.tobytes())
         self.rows[name] += array.size // self._arrays[name].width
 
+    def leave_out(self, name: str) -> None:
+        """Takes an array away again: no file, and nothing of it in the header."""
+        with storage_errors(self._folder / array_file(name)):
+            self._files.pop(name).close()
+            (self._folder / array_file(name)).unlink()
+        del self.rows[name]
+
 
 def map_arrays(folder: Path, arrays: Mapping[str, Array], rows: Mapping[str, int]) -> dict[str, np.ndarray]:
     """The arrays of a folder, memory-mapped.

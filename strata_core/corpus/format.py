@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from strata_core.corpus.treebanks.labels import LABEL_KINDS
+from strata_core.corpus.treebanks.labels import LABEL_KINDS, WORD_LABEL_KINDS
 from strata_core.errors import DataError
 from strata_core.files import write_file
 from strata_core.manifest.canonical import parse_json
@@ -90,8 +90,8 @@ class StructureInfo:
     Attributes:
         counts: for each split how many sentences, words, tokens (of the sentences), multiword_tokens, empty_nodes,
             unannotated_words (without a head), sentences_with_roles, predicates and arguments there are.
-        labels: for each kind of label (labels.LABEL_KINDS) how often each occurs in all splits together, in the order
-            of the labels' numbers.
+        labels: for each kind of label (labels.LABEL_KINDS, and those of WORD_LABEL_KINDS that are annotated) how often
+            each occurs in all splits together, in the order of the labels' numbers.
         findings: how many faults, doubts and notes (findings.SEVERITIES) there were, by kind.
     """
 
@@ -226,7 +226,7 @@ def _read_structure(found: _Fields) -> StructureInfo:
     counts, labels = found.inner("counts"), found.inner("labels")
     return StructureInfo(
         counts={split: counts.tally(split) for split in (TRAIN, VAL, *counts.present(TEST))},
-        labels={kind: labels.tally(kind) for kind in LABEL_KINDS},
+        labels={kind: labels.tally(kind) for kind in (*LABEL_KINDS, *labels.present(*WORD_LABEL_KINDS))},
         findings=found.tally("findings"),
     )
 

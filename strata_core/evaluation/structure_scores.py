@@ -1,4 +1,4 @@
-"""Scores of predicted structure: trees, parts of speech, predicates, roles and chart items of annotated sentences.
+"""Scores of predicted structure: trees, labels of words, predicates, roles and chart items of annotated sentences.
 
 Shapes: B sentences, W words, D model width.
 """
@@ -6,7 +6,7 @@ Shapes: B sentences, W words, D model width.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ from strata_core.evaluation.structure_decoding import (
     decode_roles,
     decode_trees,
 )
+from strata_core.evaluation.word_labels import LOSS_OF_KIND, METRIC_OF_KIND, gold_word_labels, right_lemmas
 from strata_core.models.structure_heads import NONE_ROLE, StructureHeads
 
 
@@ -39,6 +40,7 @@ class PredictedStructure:
         predicates: int64, words numbered from 1.
         roles: int64 [predicates, W], to the gold predicates.
         roles_of_predicted: to the predicted ones.
+        word_labels: by kind (labels.WORD_LABEL_KINDS), int64 [W].
     """
 
     trees: Sequence[DecodedTree] = ()
@@ -47,6 +49,7 @@ class PredictedStructure:
     roles: Sequence[np.ndarray] = ()
     roles_of_predicted: Sequence[np.ndarray] = ()
     chart_items: Sequence[np.ndarray] = ()
+    word_labels: Mapping[str, Sequence[np.ndarray]] = field(default_factory=dict)
 
 
 @torch.no_grad()
@@ -80,6 +83,11 @@ def predict_structure(
         found["trees"] = decode_trees(heads, states_BWD, real_BW, root_relation=root_relation)
     if "node_type" in learned:
         found["node_types"] = decode_classes(heads.node_types(states_BWD), real_BW)
+    found["word_labels"] = {
+        kind: decode_classes(head(states_BWD), real_BW)
+        for kind, head in heads.word_labels.items()
+        if LOSS_OF_KIND[kind] in learned
+    }
     if "srl_predicate" in learned:
         found["predicates"] = decode_predicates(heads.predicates(states_BWD)[..., 0], real_BW)
     if "srl_role" in learned and gold_predicates:
@@ -115,6 +123,10 @@ class StructureCounts:
     roles: MatchCounts = field(default_factory=MatchCounts)
     roles_of_predicted: MatchCounts = field(default_factory=MatchCounts)
     chart_items: ClassCounts = field(default_factory=ClassCounts)
+    xpos: ClassCounts = field(default_factory=ClassCounts)
+    feats: ClassCounts = field(default_factory=ClassCounts)
+    lemma_rule: ClassCounts = field(default_factory=ClassCounts)
+    all_tags: ClassCounts = field(default_factory=ClassCounts)
 
     def __add__(self, other: StructureCounts) -> StructureCounts:
         names = [part.name for part in dataclasses.fields(self)]
@@ -146,6 +158,11 @@ class StructureCounts:
             found["las_full_relations"] = self.attachments.las_full_relations
         if "node_type" in learned:
             found["upos"] = self.node_types.accuracy
+        for kind, loss in LOSS_OF_KIND.items():
+            if loss in learned:
+                found[METRIC_OF_KIND[kind]] = getattr(self, kind).accuracy
+        if {"node_type", "ud_feats"} <= set(learned):
+            found["alltags"] = self.all_tags.accuracy
         if "srl_predicate" in learned:
             found["predicate_f1"] = self.predicates.f1
         if "srl_role" in learned:
@@ -159,7 +176,11 @@ class StructureCounts:
 
 
 def count_structure(
-    predicted: PredictedStructure, gold: Sequence[SentenceArrays], labels: Labels, chart_scheme: str
+    predicted: PredictedStructure,
+    gold: Sequence[SentenceArrays],
+    labels: Labels,
+    chart_scheme: str,
+    forms: Sequence[Sequence[str]] = (),
 ) -> StructureCounts:
     """Counts a batch against its annotation.
 
@@ -168,6 +189,7 @@ def count_structure(
         gold: as they are on disk.
         labels: of the corpus.
         chart_scheme: a name of CHART_SCHEMES.
+        forms: the words of each sentence, which lemmas are made of; needed where lemma rules are predicted.
     """
     total = StructureCounts()
     for row, sentence in enumerate(gold):
@@ -176,6 +198,8 @@ def count_structure(
             node_types=_classes(predicted.node_types, row, sentence.upos),
             chart_items=_classes(predicted.chart_items, row, gold_chart_items(sentence, chart_scheme)),
         )
+        if predicted.word_labels:
+            total += _word_label_counts(predicted, row, sentence, labels, forms)
         if sentence.has_roles:
             total += _role_counts(predicted, row, sentence)
     return total
@@ -193,6 +217,28 @@ def _classes(predicted: Sequence[np.ndarray], row: int, gold: np.ndarray) -> Cla
         return ClassCounts()
     known = gold >= 0
     return ClassCounts(int(known.sum()), int((known & (predicted[row] == gold)).sum()))
+
+
+def _word_label_counts(
+    predicted: PredictedStructure,
+    row: int,
+    sentence: SentenceArrays,
+    labels: Labels,
+    forms: Sequence[Sequence[str]],
+) -> StructureCounts:
+    found: dict[str, Any] = {}
+    tags = [(sentence.upos, predicted.node_types[row])] if predicted.node_types else []
+    for kind, of_sentences in predicted.word_labels.items():
+        gold, guess = gold_word_labels(sentence.word_labels, kind, len(sentence.heads)), of_sentences[row]
+        if kind == "lemma_rule":
+            right = right_lemmas(gold, guess, forms[row], labels)
+            found[kind] = ClassCounts(int((gold >= 0).sum()), int(right.sum()))
+        else:
+            found[kind] = _classes(of_sentences, row, gold)
+            tags.append((gold, guess))
+    known = np.logical_and.reduce([gold >= 0 for gold, _ in tags] or [np.zeros(0, dtype=bool)])
+    right = np.logical_and.reduce([gold == guess for gold, guess in tags] or [known])
+    return StructureCounts(**found, all_tags=ClassCounts(int(known.sum()), int((known & right).sum())))
 
 
 def _role_counts(predicted: PredictedStructure, row: int, sentence: SentenceArrays) -> StructureCounts:

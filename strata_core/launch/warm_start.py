@@ -92,7 +92,9 @@ def _without(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
 def _check_names(source: Path, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
     numbered = dict.fromkeys(key for kind in task_kinds() for key in kind.numbered)
     both = [key for key in numbered if key in ours and key in theirs]
-    differences = config_differences({key: ours[key] for key in both}, {key: theirs[key] for key in both})
+    pairs = (ours, theirs), (theirs, ours)
+    wanted, found = ({key: _shared(config[key], other[key]) for key in both} for config, other in pairs)
+    differences = config_differences(wanted, found)
     if differences:
         different = [key for key in both if any(line.startswith((f"{key}:", f"{key}.")) for line in differences)]
         raise RecipeError(
@@ -101,3 +103,10 @@ def _check_names(source: Path, ours: Mapping[str, Any], theirs: Mapping[str, Any
             problems=tuple(differences),
             hint="prepare the two corpora as one, or start without run.warm_start",
         )
+
+
+def _shared(names: Any, others: Any) -> Any:
+    """Of names by kind those of the kinds that the others have too: a head that only one model has is no difference."""
+    if isinstance(names, Mapping) and isinstance(others, Mapping):
+        return {kind: value for kind, value in names.items() if kind in others}
+    return names

@@ -6,7 +6,7 @@ Shapes: B batch, W words, D model width, P predicates of the batch, R relations,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +30,7 @@ class HeadsConfig(ModelConfig):
         dropout: probability, on the states and on the hidden vectors.
         reads: the pass whose word states the heads read: "full", or "causal", where a word is known at its last
             subword.
+        n_xpos, n_feats, n_lemma_rules: labels of the corpus; 0: the model has no such head.
     """
 
     n_relations: int
@@ -41,6 +42,20 @@ class HeadsConfig(ModelConfig):
     role_width: int = 64
     dropout: float = 0.0
     reads: Literal["full", "causal"] = "full"
+    n_xpos: int = 0
+    n_feats: int = 0
+    n_lemma_rules: int = 0
+
+    @property
+    def n_word_labels(self) -> dict[str, int]:
+        """How many labels there are of each kind (labels.WORD_LABEL_KINDS) that the model has a head for."""
+        counts = {"xpos": self.n_xpos, "feats": self.n_feats, "lemma_rule": self.n_lemma_rules}
+        return {kind: count for kind, count in counts.items() if count}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values, without those of heads that the model has not: as it was before there were any."""
+        optional = ("n_xpos", "n_feats", "n_lemma_rules")
+        return {name: value for name, value in super().to_dict().items() if value or name not in optional}
 
 
 class Hidden(nn.Module):
@@ -132,6 +147,7 @@ class StructureHeads(nn.Module):
         arcs, relations, roles: see ArcHead, RelationHead, RoleHead.
         node_types, chart_items: linear, float [B, W, D] to a score for each class.
         predicates: linear, float [B, W, D] to the log-odds [B, W, 1] of a word being a predicate.
+        word_labels: by kind of label (labels.WORD_LABEL_KINDS) a linear head, where the model has one.
     """
 
     def __init__(self, d_model: int, config: HeadsConfig) -> None:
@@ -142,6 +158,9 @@ class StructureHeads(nn.Module):
         self.predicates = _classifier(d_model, 1, config.dropout)
         self.roles = RoleHead(d_model, config.role_width, config.n_roles, config.dropout)
         self.chart_items = _classifier(d_model, config.n_chart_items, config.dropout)
+        self.word_labels = nn.ModuleDict(
+            {kind: _classifier(d_model, count, config.dropout) for kind, count in config.n_word_labels.items()}
+        )
 
 
 def _classifier(d_model: int, n_classes: int, dropout: float) -> nn.Module:

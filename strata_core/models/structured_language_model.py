@@ -65,7 +65,7 @@ class StructuredConfig(ModelConfig):
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values; a segmenter that is not there is not named, as before there were any."""
-        values = super().to_dict()
+        values = {**super().to_dict(), "heads": self.heads.to_dict()}
         return values if self.segmenter is not None else {key: values[key] for key in values if key != "segmenter"}
 
     @classmethod

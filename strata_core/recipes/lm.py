@@ -151,11 +151,14 @@ class LMModelTable(Table):
 
 
 class UDObjectiveTable(Table):
-    """Dependency trees."""
+    """Dependency trees, parts of speech, features and lemmas."""
 
     arc: float = setting(0.0, "Weight of the loss of each word's head.", ge=0)
     relation: float = setting(0.0, "Weight of the loss of each word's relation to its head.", ge=0)
     node_type: float = setting(0.0, "Weight of the loss of each word's part of speech.", ge=0)
+    xpos: float = setting(0.0, "Weight of the loss of each word's part of speech in the treebank's own tags.", ge=0)
+    feats: float = setting(0.0, "Weight of the loss of each word's morphological features, all of them as one.", ge=0)
+    lemma: float = setting(0.0, "Weight of the loss of the rule that makes each word's lemma.", ge=0)
 
 
 class SRLObjectiveTable(Table):
@@ -217,6 +220,11 @@ class LMObjectiveTable(Table):
     segmentation: float = setting(
         0.0, "Weight of the loss of where tokens, multiword tokens and sentences end in raw text.", ge=0
     )
+    unannotated: Literal["refuse", "leave_out"] = setting(
+        "refuse",
+        "What becomes of a weight above 0 where no training sentence is annotated so: the run is refused, or does "
+        "without that loss and says so.",
+    )
     ud: UDObjectiveTable = table()
     srl: SRLObjectiveTable = table()
     chart: ChartObjectiveTable = table()
@@ -260,6 +268,10 @@ class LMEvaluationTable(EvaluationTable):
         "uas",
         "las",
         "upos",
+        "xpos",
+        "ufeats",
+        "alltags",
+        "lemmas",
         "predicate_f1",
         "role_f1",
         "role_f1_predicted",
@@ -284,6 +296,9 @@ STRUCTURE_WEIGHTS = (
     "srl.role",
     "srl.core_role",
     "chart.type",
+    "ud.xpos",
+    "ud.feats",
+    "ud.lemma",
 )
 """The objectives that annotated sentences serve, below "objective."."""
 

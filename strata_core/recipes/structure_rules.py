@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from strata_core.recipes.lm import LMRecipe
 
-_METRIC_NEEDS = {
+METRIC_NEEDS = {
     "loss": ("lm",),
     "bits_per_byte": ("lm",),
     "uas": ("ud.arc",),
     "las": ("ud.arc", "ud.relation"),
     "upos": ("ud.node_type",),
+    "xpos": ("ud.xpos",),
+    "ufeats": ("ud.feats",),
+    "alltags": ("ud.node_type", "ud.feats"),
+    "lemmas": ("ud.lemma",),
     "predicate_f1": ("srl.predicate",),
     "role_f1": ("srl.role",),
     "role_f1_predicted": ("srl.predicate", "srl.role"),
@@ -24,7 +28,7 @@ _METRIC_NEEDS = {
 }
 """The objectives without which a metric says nothing."""
 
-_STRUCTURE_METRIC_TAKES = tuple(_METRIC_NEEDS[name] for name in ("las", "upos", "predicate_f1", "role_f1", "chart"))
+_STRUCTURE_METRIC_TAKES = tuple(METRIC_NEEDS[name] for name in ("las", "upos", "predicate_f1", "role_f1", "chart"))
 """The objectives any of which gives "structure" something to be the mean of."""
 
 _MIXTURE_SETTINGS = ("learned_weight", "anneal_final_learned_weight", "predicate_memory_dropout")
@@ -181,7 +185,7 @@ def _metric_is_learned(recipe: LMRecipe) -> str | None:
     metric = recipe.evaluation.metric
     if not recipe.evaluation.every:
         return None
-    lacking = [name for name in _METRIC_NEEDS.get(metric, ()) if not recipe.weight(name)]
+    lacking = [name for name in METRIC_NEEDS.get(metric, ()) if not recipe.weight(name)]
     if lacking:
         return f"evaluation.metric {metric!r} needs objective.{lacking[0]} above 0"
     if metric == "structure" and not any(all(map(recipe.weight, names)) for names in _STRUCTURE_METRIC_TAKES):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_FROM_THE_CORPUS = ("vocab_size", "n_relations", "n_node_types", "n_roles", "n_chart_items")
+_FROM_THE_CORPUS = frozenset(
+    ("vocab_size", "n_relations", "n_node_types", "n_roles", "n_chart_items", "n_xpos", "n_feats", "n_lemma_rules")
+)
 
 
 def described_shape(values: Mapping[str, Any]) -> dict[str, Any]:

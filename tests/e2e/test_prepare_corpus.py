@@ -195,7 +195,7 @@ def test_annotated_sentences_are_counted_in_the_result(tmp_path: Path, tokenizer
     assert {name: result[name] for name in counts} == counts
     assert (result["kind"], result["documents"]) == ("annotated", 2)
     assert [result["splits"][split]["predicates"] for split in ("train", "val")] == [1, 0]
-    assert result["labels"] == {"upos": 9, "relation": 7, "roleset": 1, "role": 1}
+    assert result["labels"] == {"upos": 9, "relation": 7, "roleset": 1, "role": 1, "lemma_rule": 3}
     shown = run(treebank, "--out", tmp_path / "shown", "--tokenizer", tokenizer).stdout.decode()
     assert "2 annotated, 11 words, 2 multiword tokens, 3 empty nodes, 1 unannotated words" in shown
 

@@ -50,12 +50,16 @@ class TreebankSource:
         spool: where the documents lie.
         info: what was read, for `corpus.json`.
         text_bytes: UTF-8 bytes of the documents' text.
+        has_features: whether some word of the file has FEATS, so that one without has no features.
     """
 
-    def __init__(self, file: InputFile, spool: Path, info: SourceInfo, text_bytes: int) -> None:
+    def __init__(
+        self, file: InputFile, spool: Path, info: SourceInfo, text_bytes: int, *, has_features: bool = False
+    ) -> None:
         self.shown = file.shown
         self.name = file.name
         self.split = named_split(file.name)
+        self.has_features = has_features
         self.size_bytes = text_bytes
         self.position_bytes = 0
         self._spool = spool

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator
 
 from strata_core.corpus.findings import Finding, Report
 from strata_core.corpus.treebanks.column_blocks import Block, read_blocks
+from strata_core.corpus.treebanks.conllu import features_of, some_of
 from strata_core.corpus.treebanks.dependency_tree import tree_faults
 from strata_core.corpus.treebanks.propbank import normalise_role
 from strata_core.corpus.treebanks.sentence import Argument, Predicate, Sentence
 
-FORM, POS, HEAD, RELATION, PREDICATE, FIRST_ROLE = 1, 4, 8, 10, 13, 14
+FORM, LEMMA, POS, FEATURES, HEAD, RELATION, PREDICATE, FIRST_ROLE = 1, 2, 4, 6, 8, 10, 13, 14
 
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 
@@ -91,4 +92,6 @@ def _sentence(block: Block, file: str) -> Sentence:
         predicates=tuple(predicates),
         file=file,
         line=block.line,
+        lemmas=some_of(values(LEMMA)),
+        feats=features_of(values(FEATURES)),
     )

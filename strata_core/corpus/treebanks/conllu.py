@@ -14,6 +14,7 @@ from dataclasses import replace
 from strata_core.corpus.findings import Finding, Report
 from strata_core.corpus.treebanks.column_blocks import Block, Row, comment_value, read_blocks, require_columns
 from strata_core.corpus.treebanks.dependency_tree import tree_faults
+from strata_core.corpus.treebanks.labels import NO_FEATURES
 from strata_core.corpus.treebanks.misc_roles import predicates_from_misc
 from strata_core.corpus.treebanks.propbank import ROLE_COLUMNS, block_role_rows, predicates_from_rows
 from strata_core.corpus.treebanks.sentence import EmptyNode, MultiwordToken, Sentence, detokenise
@@ -106,12 +107,27 @@ def _sentence(block: Block, file: str, report: Report) -> Sentence | None:
         sent_id=sent_id,
         file=file,
         line=block.line,
+        lemmas=some_of(columns.value(row, "LEMMA") for row in words),
+        xpos=some_of(columns.value(row, "XPOS") for row in words),
+        feats=features_of(columns.value(row, "FEATS") for row in words),
     )
     _compare_text(sentence, block.comment("text"), report)
     if block.columns is not None and any(name in block.columns for name in ROLE_COLUMNS):
         predicates = predicates_from_rows(block_role_rows(block), sentence, file=file, line=block.line, report=report)
         return replace(sentence, predicates=predicates)
     return replace(sentence, predicates=predicates_from_misc(columns.value(row, "MISC") for row in words))
+
+
+def some_of(values: Iterable[str | None]) -> tuple[str | None, ...] | None:
+    """The values of a sentence's words; None where there is none among them."""
+    found = tuple(values)
+    return found if any(value is not None for value in found) else None
+
+
+def features_of(values: Iterable[str | None]) -> tuple[str | None, ...] | None:
+    """As `some_of`, of FEATS: where one word has features, a word without a value is one that has none."""
+    found = some_of(values)
+    return None if found is None else tuple(value or NO_FEATURES for value in found)
 
 
 class _Columns:

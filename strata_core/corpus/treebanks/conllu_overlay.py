@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from strata_core.corpus.treebanks.column_blocks import COLUMN_DECLARATION, comment_value
 from strata_core.corpus.treebanks.conllu import CONLLU_COLUMNS
@@ -28,9 +29,11 @@ def overlay(
     """The lines of the file with the annotation of these sentences in their rows.
 
     A word's UPOS is replaced where the sentence has one; HEAD where it has one, and DEPREL with it; and what told of
-    roles where the sentence has predicates. Comments, blank lines, multiword tokens, empty nodes and all other cells
-    stay. A file of CoNLL-U has ten columns: what an input has in further ones goes to MISC there, roles as `Pred` and
-    `Args`, others by the column's name. A last blank line is added where it is missing.
+    roles where the sentence has predicates. LEMMA and XPOS are filled where a word has none, FEATS in sentences in
+    which no word has any: elsewhere a word without them is one that has no features. Comments, blank lines, multiword
+    tokens, empty nodes and all other cells stay. A file of CoNLL-U has ten columns: what an input has in further ones
+    goes to MISC there, roles as `Pred` and `Args`, others by the column's name. A last blank line is added where it is
+    missing.
 
     Args:
         lines: of a file that `read_conllu` finds no fault in, with their ends.
@@ -52,7 +55,7 @@ def overlay(
     line = b"\n"
     for place, line in enumerate(bare):
         if place in begins:
-            rows = _Rows(begins[place], layout)
+            rows = _Rows(begins[place], layout, bare[place : place + _row_count(bare, place)])
         if place >= replaced:
             yield line if rows is None or _is_blank(line) or line.startswith(b"#") else rows.annotated(line)
     if not line.endswith(b"\n"):
@@ -77,6 +80,11 @@ def _header(lines: Sequence[bytes], given: tuple[str, ...] | None, layout: _Layo
         return b"", 0
     stands_alone = not layout.plus and len(lines) > 1 and _is_blank(lines[1])
     return declaration, 2 if stands_alone else 1
+
+
+def _row_count(lines: Sequence[bytes], start: int) -> int:
+    """How many lines from this one on belong to the same sentence."""
+    return next((count for count, line in enumerate(islice(lines, start, None)) if _is_blank(line)), len(lines))
 
 
 def _is_blank(line: bytes) -> bool:
@@ -113,17 +121,23 @@ def _attribute(column: tuple[str, str]) -> tuple[str, str]:
 class _Rows:
     """The rows of one sentence."""
 
-    def __init__(self, sentence: Sentence, layout: _Layout) -> None:
+    def __init__(self, sentence: Sentence, layout: _Layout, lines: Sequence[bytes]) -> None:
         self._sentence, self._layout = sentence, layout
+        self._filled = {"LEMMA": sentence.lemmas, "XPOS": sentence.xpos}
+        if not any(self._cells(line).get("FEATS", "_") != "_" for line in lines if not line.startswith(b"#")):
+            self._filled["FEATS"] = sentence.feats
         self._predicates = {predicate.word: predicate for predicate in sentence.predicates or ()}
 
     def annotated(self, line: bytes) -> bytes:
-        text = line.removesuffix(b"\n").removesuffix(b"\r").decode()
-        end = line[len(text.encode()) :]
-        cells = dict(zip(self._layout.read, text.split("\t"), strict=True))
+        end = line[len(line.removesuffix(b"\n").removesuffix(b"\r")) :]
+        cells = self._cells(line)
         if _WORD_ID.fullmatch(cells["ID"]):
             self._annotate(cells, int(cells["ID"]))
         return "\t".join(self._layout.row(cells)).encode() + end
+
+    def _cells(self, line: bytes) -> dict[str, str]:
+        text = line.removesuffix(b"\n").removesuffix(b"\r").decode()
+        return dict(zip(self._layout.read, text.split("\t"), strict=True))
 
     def _annotate(self, cells: dict[str, str], word: int) -> None:
         sentence, plus = self._sentence, self._layout.plus
@@ -133,6 +147,10 @@ class _Rows:
         if head is not None:
             # A relation that was given says something of the head that was given.
             cells["HEAD"], cells["DEPREL"] = str(head), sentence.relations[word - 1] or "_"
+        for name, values in self._filled.items():
+            value = values[word - 1] if values is not None else None
+            if value is not None and cells.get(name, "_") == "_":
+                cells[name] = value
         if sentence.predicates is None:
             return
         predicate = self._predicates.get(word)

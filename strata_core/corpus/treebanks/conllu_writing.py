@@ -1,4 +1,4 @@
-"""Sentences written as CoNLL-U: ID, FORM, UPOS, HEAD and DEPREL as read, `_` for what strata does not keep."""
+"""Sentences written as CoNLL-U: DEPS and MISC but for spaces are `_`, which strata does not keep."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ def _comments(sentence: Sentence) -> Iterator[str]:
 def _rows(sentence: Sentence, roles: bool) -> Iterator[list[str]]:
     ranges = {token.first: token for token in sentence.multiword_tokens}
     predicates = {predicate.word: predicate for predicate in sentence.predicates or ()}
+    nothing = (None,) * len(sentence.forms)
+    lemmas, xpos, feats = (values or nothing for values in (sentence.lemmas, sentence.xpos, sentence.feats))
     yield from _empty_rows(sentence, 0, roles)
     for number, form in enumerate(sentence.forms, 1):
         token = ranges.get(number)
@@ -46,7 +48,10 @@ def _rows(sentence: Sentence, roles: bool) -> Iterator[list[str]]:
         yield _cells(
             str(number),
             form,
+            lemma=lemmas[number - 1],
             upos=sentence.upos[number - 1],
+            xpos=xpos[number - 1],
+            feats=feats[number - 1],
             head=None if head is None else str(head),
             relation=sentence.relations[number - 1],
             space_after=sentence.space_after[number - 1],
@@ -67,14 +72,18 @@ def _cells(
     form: str,
     *,
     roles: bool,
+    lemma: str | None = None,
     upos: str | None = None,
+    xpos: str | None = None,
+    feats: str | None = None,
     head: str | None = None,
     relation: str | None = None,
     space_after: bool = True,
     predicate: Predicate | None = None,
 ) -> list[str]:
     misc = "_" if space_after else "SpaceAfter=No"
-    cells = [identifier, form, "_", upos or "_", "_", "_", head or "_", relation or "_", "_", misc]
+    values = [value or "_" for value in (lemma, upos, xpos, feats, head, relation)]
+    cells = [identifier, form, *values, "_", misc]
     if roles:
         arguments = predicate.arguments if predicate else ()
         cells.append(predicate.roleset if predicate else "_")

@@ -51,7 +51,9 @@ class Sentence:
     """One sentence; `forms`, `upos`, `heads`, `relations` and `space_after` have one entry a word.
 
     None stands for what is not annotated (`_`): a word without a head is no root. `predicates` is None where nobody
-    looked for predicates, and empty where there are none. `file` and `line` say where the sentence was read.
+    looked for predicates, and empty where there are none. `lemmas`, `xpos` and `feats` have one entry a word too, or
+    are None where no word has one; in `feats` "_" says that a word has no features where others have.
+    `file` and `line` say where the sentence was read.
     """
 
     forms: tuple[str, ...]
@@ -67,6 +69,9 @@ class Sentence:
     starts_paragraph: bool = False
     file: str = ""
     line: int = 0
+    lemmas: tuple[str | None, ...] | None = None
+    xpos: tuple[str | None, ...] | None = None
+    feats: tuple[str | None, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from strata_core.corpus.format import StructureInfo
 from strata_core.corpus.sources.treebank import TreebankSource
 from strata_core.corpus.stage import Stage
 from strata_core.corpus.text.tokenizer import TextTokenizer
-from strata_core.corpus.treebanks.labels import LABEL_KINDS, Labels
+from strata_core.corpus.treebanks.labels import NO_FEATURES, Labels
 from strata_core.corpus.treebanks.sentence import DetokenisedText, Sentence, detokenise
 from strata_core.corpus.treebanks.structure_writing import StructureWriter, write_labels
 from strata_core.corpus.treebanks.word_spans import word_token_spans
@@ -52,9 +53,10 @@ def write_structure(
     write_labels(folder, labels)
     facts = {split: writer.facts() for split, writer in writers.items()}
     label_counts: dict[str, dict[str, int]] = {}
-    for kind in LABEL_KINDS:
-        by_label = zip(*(found["label_counts"][kind] for found in facts.values()), strict=True)
-        label_counts[kind] = dict(zip(labels.names(kind), map(sum, by_label), strict=True))
+    for kind in labels.used_kinds():
+        names = labels.names(kind)
+        by_label = zip(*(found["label_counts"].get(kind, [0] * len(names)) for found in facts.values()), strict=True)
+        label_counts[kind] = dict(zip(names, map(sum, by_label), strict=True))
     return StructureInfo({split: found["counts"] for split, found in facts.items()}, label_counts)
 
 
@@ -62,5 +64,7 @@ def _spelt_sentences(sources: Iterable[TreebankSource], stage: Stage) -> Iterato
     for source in sources:
         for document in source.documents():
             for sentence in document.sentences:
+                if source.has_features and sentence.feats is None:
+                    sentence = replace(sentence, feats=(NO_FEATURES,) * len(sentence.forms))
                 yield document.text.split, sentence, detokenise(sentence)
             stage.add(document.text.size_bytes)

@@ -59,6 +59,13 @@ ARRAYS = {
 }
 """Every array by name."""
 
+OPTIONAL_ARRAYS = {
+    "xpos": Array("<i4", 1, "a word: number of its XPOS"),
+    "feats": Array("<i4", 1, "a word: number of its FEATS"),
+    "lemma_rule": Array("<i4", 1, "a word: number of the rule that makes its lemma (lemma_rules)"),
+}
+"""Arrays of words, named as their kinds of labels; there only where words of the split are annotated so."""
+
 
 def array_file(name: str) -> str:
     """The file of an array in its split's folder."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from strata_core.corpus.flat_arrays import map_arrays, read_versioned_json
-from strata_core.corpus.treebanks.labels import LABEL_KINDS, Labels
+from strata_core.corpus.treebanks.labels import LABEL_KINDS, NO_FEATURES, WORD_LABEL_KINDS, Labels
+from strata_core.corpus.treebanks.lemma_rules import lemma_by
 from strata_core.corpus.treebanks.sentence import Argument, EmptyNode, MultiwordToken, Predicate, Sentence
 from strata_core.corpus.treebanks.structure_layout import (
     ARRAYS,
@@ -17,6 +19,7 @@ from strata_core.corpus.treebanks.structure_layout import (
     HAS_ROLES,
     HEADER_NAME,
     LABELS_NAME,
+    OPTIONAL_ARRAYS,
     STARTS_DOCUMENT,
     STARTS_PARAGRAPH,
 )
@@ -33,6 +36,7 @@ class SentenceArrays:
         rolesets: int32 [W]; -1 where the word is no predicate.
         arguments: int32 [A, 3]: predicate word, head word (both from 1), number of the role.
         has_roles: False where nobody looked for predicates.
+        word_labels: for each of WORD_LABEL_KINDS that the split has int32 [W]; -1 where not annotated.
     """
 
     tokens: np.ndarray
@@ -43,6 +47,7 @@ class SentenceArrays:
     rolesets: np.ndarray
     arguments: np.ndarray
     has_roles: bool
+    word_labels: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 class StructureReader:
@@ -61,8 +66,12 @@ class StructureReader:
         keys = ("rows", "counts", "label_counts")
         header = read_versioned_json(folder / HEADER_NAME, format_version=FORMAT_VERSION, keys=keys)
         self.counts: dict[str, int] = header["counts"]
-        self.label_counts = {kind: _padded(header["label_counts"][kind], labels, kind) for kind in LABEL_KINDS}
-        self._arrays = map_arrays(folder, ARRAYS, header["rows"])
+        found = header["label_counts"]
+        self.label_counts = {kind: _padded(found[kind], labels, kind) for kind in LABEL_KINDS}
+        self.label_counts |= {kind: _padded(found.get(kind, []), labels, kind) for kind in WORD_LABEL_KINDS}
+        self._word_labels = [kind for kind in WORD_LABEL_KINDS if kind in header["rows"]]
+        arrays = ARRAYS | {kind: OPTIONAL_ARRAYS[kind] for kind in self._word_labels}
+        self._arrays = map_arrays(folder, arrays, header["rows"])
 
     def __len__(self) -> int:
         return self.counts["sentences"]
@@ -89,6 +98,7 @@ class StructureReader:
             rolesets=self._arrays["rolesets"][words],
             arguments=self._arrays["arguments"][self._rows("argument_offsets", index)],
             has_roles=bool(self._arrays["sentence_flags"][index] & HAS_ROLES),
+            word_labels={kind: self._arrays[kind][words] for kind in self._word_labels},
         )
 
     def forms(self, index: int) -> tuple[str, ...]:
@@ -100,8 +110,12 @@ class StructureReader:
         words = self._rows("word_offsets", index)
         numbers = self.arrays(index)
         flags = int(self._arrays["sentence_flags"][index])
+        forms = self._texts("forms", "form_offsets", words)
+        labels = {kind: self._names(kind, found) for kind, found in numbers.word_labels.items()}
+        labels = {kind: names for kind, names in labels.items() if set(names) - {None, NO_FEATURES}}
+        rules = labels.get("lemma_rule")
         return Sentence(
-            forms=self._texts("forms", "form_offsets", words),
+            forms=forms,
             upos=self._names("upos", numbers.upos),
             heads=tuple(None if head < 0 else head for head in numbers.heads.tolist()),
             relations=self._names("relation", numbers.relations),
@@ -112,6 +126,9 @@ class StructureReader:
             sent_id=self._texts("sentence_ids", "sentence_id_offsets", slice(index, index + 1))[0] or None,
             starts_document=bool(flags & STARTS_DOCUMENT),
             starts_paragraph=bool(flags & STARTS_PARAGRAPH),
+            lemmas=rules and tuple(rule and lemma_by(rule, form) for rule, form in zip(rules, forms, strict=True)),
+            xpos=labels.get("xpos"),
+            feats=labels.get("feats"),
         )
 
     def _rows(self, offsets: str, index: int) -> slice:

@@ -10,17 +10,21 @@ from typing import Any
 import numpy as np
 
 from strata_core.corpus.flat_arrays import ArrayFiles, json_bytes
-from strata_core.corpus.treebanks.labels import LABEL_KINDS, Labels
+from strata_core.corpus.treebanks.labels import LABEL_KINDS, NO_FEATURES, WORD_LABEL_KINDS, Labels
+from strata_core.corpus.treebanks.lemma_rules import rule_of
 from strata_core.corpus.treebanks.sentence import Sentence
 from strata_core.corpus.treebanks.structure_layout import (
     ARRAYS,
     FORMAT_VERSION,
     HAS_ROLES,
     LABELS_NAME,
+    OPTIONAL_ARRAYS,
     STARTS_DOCUMENT,
     STARTS_PARAGRAPH,
 )
 from strata_core.files import write_file
+
+_KINDS = (*LABEL_KINDS, *WORD_LABEL_KINDS)
 
 
 class StructureWriter:
@@ -35,9 +39,9 @@ class StructureWriter:
     """
 
     def __init__(self, folder: Path, labels: Labels) -> None:
-        self._files = ArrayFiles(folder, ARRAYS, format_version=FORMAT_VERSION)
+        self._files = ArrayFiles(folder, ARRAYS | OPTIONAL_ARRAYS, format_version=FORMAT_VERSION)
         self._labels = labels
-        self._label_counts: dict[str, Counter[int]] = {kind: Counter() for kind in LABEL_KINDS}
+        self._label_counts: dict[str, Counter[int]] = {kind: Counter() for kind in _KINDS}
         self._counts: Counter[str] = Counter()
 
     def __enter__(self) -> StructureWriter:
@@ -45,6 +49,8 @@ class StructureWriter:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
+        for kind_of_label in set(WORD_LABEL_KINDS).difference(self._kinds()):
+            self._files.leave_out(kind_of_label)
         self._files.facts.update(self.facts())
         self._files.__exit__(kind)
 
@@ -97,9 +103,16 @@ class StructureWriter:
             },
             "label_counts": {
                 kind: [self._label_counts[kind][number] for number in range(len(self._labels.names(kind)))]
-                for kind in LABEL_KINDS
+                for kind in self._kinds()
             },
         }
+
+    def _kinds(self) -> tuple[str, ...]:
+        """LABEL_KINDS, and those of WORD_LABEL_KINDS that some word of the split is annotated with."""
+        return (*LABEL_KINDS, *(kind for kind in WORD_LABEL_KINDS if self._has_any(kind)))
+
+    def _has_any(self, kind: str) -> bool:
+        return any(self._labels.name(kind, number) != NO_FEATURES for number in self._label_counts[kind])
 
     def _append_words(self, sentence: Sentence, token_spans: np.ndarray) -> None:
         self._files.append("upos", self._numbers("upos", sentence.upos))
@@ -108,6 +121,12 @@ class StructureWriter:
         self._files.append("space_after", sentence.space_after)
         self._files.append("token_spans", token_spans)
         self._append_texts("forms", "form_offsets", sentence.forms)
+        nothing = (None,) * len(sentence.forms)
+        self._files.append("xpos", self._numbers("xpos", sentence.xpos or nothing))
+        self._files.append("feats", self._numbers("feats", sentence.feats or nothing))
+        lemmas = zip(sentence.forms, sentence.lemmas or nothing, strict=True)
+        rules = [rule_of(form, lemma) if lemma else None for form, lemma in lemmas]
+        self._files.append("lemma_rule", self._numbers("lemma_rule", rules))
         self._counts["unannotated_words"] += sentence.heads.count(None)
 
     def _append_roles(self, sentence: Sentence) -> None:
@@ -137,5 +156,5 @@ class StructureWriter:
 
 def write_labels(folder: Path, labels: Labels) -> None:
     """Writes labels.json, once all splits are written."""
-    names = {kind: labels.names(kind) for kind in LABEL_KINDS}
+    names = {kind: labels.names(kind) for kind in labels.used_kinds()}
     write_file(folder / LABELS_NAME, json_bytes({"format_version": FORMAT_VERSION, "labels": names}))

@@ -136,9 +136,18 @@ def _read_treebank(
 ) -> TreebankSource:
     with open_stream(file) as stream:
         sentences = _READERS[file.format](_shown_lines(stream, stage), file=file.shown, report=report)
-        documents = _documents(map(roles.join, sentences), named_split(file.name), val_fraction)
-        text_bytes = spool_documents(documents, spool)
-        return TreebankSource(file, spool, stream.finish(), text_bytes)
+        with_features: list[bool] = []
+        joined = _noting_features(map(roles.join, sentences), with_features)
+        text_bytes = spool_documents(_documents(joined, named_split(file.name), val_fraction), spool)
+        return TreebankSource(file, spool, stream.finish(), text_bytes, has_features=bool(with_features))
+
+
+def _noting_features(sentences: Iterable[Sentence], found: list[bool]) -> Iterator[Sentence]:
+    """The sentences; one entry is added to `found` when the first with FEATS comes by."""
+    for sentence in sentences:
+        if sentence.feats is not None and not found:
+            found.append(True)
+        yield sentence
 
 
 def _shown_lines(stream: Stream, stage: Stage) -> Iterator[bytes]:

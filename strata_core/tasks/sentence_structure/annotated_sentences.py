@@ -10,7 +10,9 @@ import numpy as np
 from strata_core.corpus.reading import Corpus
 from strata_core.corpus.treebanks.structure_reading import StructureReader
 from strata_core.errors import RecipeError
+from strata_core.evaluation.word_labels import LOSS_OF_KIND
 from strata_core.recipes.lm import LMRecipe
+from strata_core.tasks.sentence_structure.annotation import annotation_of, usable_sentences
 from strata_core.tasks.sentence_structure.losses import WORD_LOSSES
 from strata_core.tasks.sentence_structure.sentence_batches import SentenceBatches, cut_by_length
 from strata_core.tasks.sentence_structure.sentence_graphs import SentenceGraphs
@@ -18,7 +20,6 @@ from strata_core.tasks.sentence_structure.sentence_tensors import (
     SentenceNeeds,
     causal_tensors,
     core_role_classes,
-    has_whole_tree,
     label_counts,
     label_tensors,
     word_tensors,
@@ -89,13 +90,14 @@ class AnnotatedSentences:
                 f"batch.sentences {batch.sentences}",
                 hint="use more sentences, a smaller batch.sentences, or a larger batch.max_sentence_len",
             )
-        for loss, (what, found, of_what) in self._annotation().items():
-            if loss in self._loss_weights and found == 0:
+        for loss, (what, how_much, of_what) in annotation_of(self.train, self.usable).items():
+            if loss in self._loss_weights and how_much() == 0:
                 raise RecipeError(
                     f"{loss} has weight {self._loss_weights[loss]:g}, but 0 of the {of_what} in the training split of "
                     f"{place} have {what}",
-                    hint="set that weight to 0, or prepare the corpus from files that are annotated so "
-                    "(--roles takes predicates and roles)",
+                    hint='set that weight to 0, set objective.unannotated = "leave_out" to do without what is not '
+                    "annotated, or prepare the corpus from files that are annotated so (--roles takes predicates and "
+                    "roles)",
                 )
         if self._recipe.evaluation.every and len(self._corpus.structure("val")) == 0:
             raise RecipeError(
@@ -103,26 +105,6 @@ class AnnotatedSentences:
                 "annotated sentences",
                 hint="prepare the corpus with a larger --val-fraction, or set evaluation.every = 0",
             )
-
-    def _annotation(self) -> dict[str, tuple[str, int, str]]:
-        """For each loss what it needs, how much of it there is, and of how many."""
-        counts, labels = self.train.counts, self.train.label_counts
-        sentences, words = f"{counts['sentences']:,} sentences", f"{counts['words']:,} words"
-        headed, with_roles = counts["words"] - counts["unannotated_words"], counts["sentences_with_roles"]
-        core = sum(labels["role"][number - 1] for number in self.core_roles)
-        return {
-            "ud_arc": ("a head", headed, words),
-            "ud_relation": ("a relation", sum(labels["relation"]), words),
-            "node_type": ("a part of speech", sum(labels["upos"]), words),
-            "chart_type": ("a head for every word", self._has_whole_trees(), sentences),
-            "srl_predicate": ("their predicates annotated", with_roles, sentences),
-            "srl_role": ("their predicates annotated", with_roles, sentences),
-            "srl_core_role": ("an argument in ARG0 or ARG1", core, sentences),
-            "graph_object_aux": ("arguments, the edges of their graphs", counts["arguments"], sentences),
-        }
-
-    def _has_whole_trees(self) -> bool:
-        return any(has_whole_tree(self.train.arrays(number)) for number in self.usable.tolist())
 
     def batch(self, step: int) -> np.ndarray:
         """The numbers of a step's sentences, int64."""
@@ -157,7 +139,8 @@ class AnnotatedSentences:
             step: the optimizer step, from 0, which tells how strongly graphs are read; None in evaluation.
         """
         sentences = [reader.arrays(number) for number in part.numbers.tolist()]
-        batch = label_tensors(sentences, self.needs.chart_scheme, learn=part.learn)
+        needs = self.needs
+        batch = label_tensors(sentences, needs.chart_scheme, word_labels=needs.word_labels, learn=part.learn)
         batch |= self.graphs.tensors(sentences, part.numbers.tolist(), step=step, learn=part.learn)
         if self.needs.causal:
             batch |= causal_tensors(sentences, learn=part.learn)
@@ -187,13 +170,8 @@ def sentence_needs(recipe: LMRecipe, loss_weights: Mapping[str, float]) -> Sente
         chart_scheme=scheme if chart else None,
         feature_buckets=recipe.model.word_features.buckets,
         causal_heads=causal_heads,
+        word_labels=tuple(kind for kind, loss in LOSS_OF_KIND.items() if loss in loss_weights),
     )
-
-
-def usable_sentences(reader: StructureReader, longest_tokens: int) -> np.ndarray:
-    """Numbers of the sentences that have words and fit into both passes, int64."""
-    tokens, words = reader.token_counts, reader.word_counts
-    return np.flatnonzero((words > 0) & (tokens > 0) & (np.maximum(tokens, words) <= longest_tokens))
 
 
 def padded_lengths(reader: StructureReader, *, causal: bool) -> np.ndarray:

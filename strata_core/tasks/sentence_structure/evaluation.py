@@ -16,6 +16,7 @@ from strata_core.corpus.treebanks.gold_structure import gold_chart_items, gold_p
 from strata_core.corpus.treebanks.structure_reading import SentenceArrays, StructureReader
 from strata_core.evaluation.confusion import confusion_matrix, largest_confusions
 from strata_core.evaluation.structure_scores import PredictedStructure, StructureCounts, count_structure
+from strata_core.evaluation.word_labels import gold_word_labels
 from strata_core.models.structure_heads import NONE_ROLE
 from strata_core.tasks.sentence_structure.sentence_tensors import role_cells
 from strata_core.training.task import EvaluationContext
@@ -50,7 +51,8 @@ def count_split(
     counts = context.zeros(len(batches), len(StructureCounts().to_list()))
     for index in context.my_share(len(batches)):
         predicted, gold = predict(reader, batches[index])
-        found = count_structure(predicted, gold, reader.labels, chart_scheme)
+        forms = [reader.forms(number) for number in batches[index].tolist()]
+        found = count_structure(predicted, gold, reader.labels, chart_scheme, forms)
         counts[index] = torch.tensor(found.to_list()).to(counts)
         observe(predicted, gold)
     total = context.ranks.sum(counts).sum(dim=0)
@@ -72,6 +74,9 @@ class Confusions:
                 self._add("relation", sentence.relations, predicted.trees[row].relations)
             if predicted.node_types:
                 self._add("upos", sentence.upos, predicted.node_types[row])
+            for kind in predicted.word_labels.keys() - {"lemma_rule"}:
+                labels = gold_word_labels(sentence.word_labels, kind, len(sentence.heads))
+                self._add(kind, labels, predicted.word_labels[kind][row])
             if predicted.chart_items:
                 items = gold_chart_items(sentence, self.chart_scheme)
                 self._add("chart", items, predicted.chart_items[row])
@@ -87,6 +92,8 @@ class Confusions:
         names = {
             "relation": labels.names("relation"),
             "upos": labels.names("upos"),
+            "xpos": labels.names("xpos"),
+            "feats": labels.names("feats"),
             "role": ("NONE", *labels.names("role")),
             "chart": tuple(str(item) for item in range(CHART_SCHEMES[self.chart_scheme][0])),
         }
@@ -94,10 +101,20 @@ class Confusions:
         tables = {}
         for kind, pairs in self._pairs.items():
             gold, predicted = (np.concatenate(side) for side in zip(*pairs, strict=True))
-            matrix = confusion_matrix(gold, predicted, n_classes=len(names[kind]))
-            found = largest_confusions(matrix, names[kind], most=_MOST_CONFUSIONS)
+            gold, predicted, met = _renumbered(gold, predicted, names[kind])
+            matrix = confusion_matrix(gold, predicted, n_classes=len(met))
+            found = largest_confusions(matrix, met, most=_MOST_CONFUSIONS)
             tables[kind] = [confusion._asdict() for confusion in found]
         return tables
+
+
+def _renumbered(
+    gold: np.ndarray, predicted: np.ndarray, names: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Classes numbered among those that occur, and their names: a treebank can have thousands of features."""
+    met = np.union1d(gold[gold >= 0], predicted)
+    again = np.where(gold >= 0, np.searchsorted(met, gold), -1)
+    return again, np.searchsorted(met, predicted), tuple(names[number] for number in met.tolist())
 
 
 def majority_baselines(
@@ -117,6 +134,8 @@ def majority_baselines(
     gold: Mapping[str, tuple[str, Callable[[SentenceArrays], np.ndarray]]] = {
         "node_type": ("upos", lambda sentence: sentence.upos),
         "chart_type": ("chart", lambda sentence: gold_chart_items(sentence, chart_scheme)),
+        "ud_xpos": ("xpos", lambda sentence: gold_word_labels(sentence.word_labels, "xpos", len(sentence.heads))),
+        "ud_feats": ("ufeats", lambda sentence: gold_word_labels(sentence.word_labels, "feats", len(sentence.heads))),
     }
     for loss, (name, classes) in gold.items():
         if loss in learned:

@@ -16,7 +16,8 @@ from strata_core.models.structured_language_model import MemoryInput, Structured
 from strata_core.objectives.next_token import next_token_nats
 from strata_core.randomness import derive_seed
 from strata_core.recipes.lm import LMRecipe
-from strata_core.tasks.sentence_structure.annotated_sentences import padded_lengths, usable_sentences
+from strata_core.tasks.sentence_structure.annotated_sentences import padded_lengths
+from strata_core.tasks.sentence_structure.annotation import usable_sentences
 from strata_core.tasks.sentence_structure.sentence_batches import SentenceBatches
 from strata_core.tasks.sentence_structure.sentence_graphs import slot_tensors, slots_of
 from strata_core.tasks.sentence_structure.sentence_tensors import causal_tensors

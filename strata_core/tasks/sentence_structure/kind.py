@@ -58,6 +58,9 @@ KIND = TaskKind(
     recipe_tables=_recipe_tables,
     predict=_predict,
     recommends=_recommends,
-    optional_parts=("words.", "heads.", "predicate_memory.", "graph_object_memory.", "segmenter."),
+    optional_parts=(
+        *("words.", "heads.", "predicate_memory.", "graph_object_memory.", "segmenter."),
+        *("heads.word_labels.xpos.", "heads.word_labels.feats.", "heads.word_labels.lemma_rule."),
+    ),
     numbered=("labels",),
 )

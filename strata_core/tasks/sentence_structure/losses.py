@@ -6,9 +6,11 @@ Shapes: B sentences, W words, D model width.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
-from torch import Tensor
+from torch import Tensor, nn
 
+from strata_core.evaluation.word_labels import LOSS_OF_KIND
 from strata_core.models.structure_heads import NONE_ROLE, StructureHeads
 from strata_core.objectives.structure import class_loss, core_role_loss, predicate_loss, role_loss
 from strata_core.recipes.lm import STRUCTURE_WEIGHTS
@@ -24,7 +26,10 @@ LOSS_OF_WEIGHT = {weight: loss_name(weight) for weight in STRUCTURE_WEIGHTS}
 """For each weight of STRUCTURE_WEIGHTS the name of its loss."""
 
 WORD_LOSSES = frozenset(
-    ("ud_arc", "ud_relation", "node_type", "srl_predicate", "srl_role", "srl_core_role", "graph_object_aux")
+    (
+        *("ud_arc", "ud_relation", "node_type", "srl_predicate", "srl_role", "srl_core_role", "graph_object_aux"),
+        *LOSS_OF_KIND.values(),
+    )
 )
 """The losses over the word states that model.heads.reads names; chart items of the scheme "reduce-count" are read off
 the causal pass in any case."""
@@ -62,6 +67,8 @@ def structure_losses(
             "node_type": lambda: class_loss(heads.node_types(states_BWD), batch["node_types"]),
             "srl_predicate": lambda: predicate_loss(heads.predicates(states_BWD)[..., 0], batch["predicate_labels"]),
         }
+        for kind, head in heads.word_labels.items():
+            losses[LOSS_OF_KIND[kind]] = partial(_word_label_loss, head, states_BWD, batch[kind])
     found = {name: losses[name]() for name in names if name in losses}
     if {"srl_role", "srl_core_role"} & set(names):
         scores_PWK = heads.roles(states_BWD, batch["predicates"])
@@ -70,3 +77,7 @@ def structure_losses(
         if "srl_core_role" in names:
             found["srl_core_role"] = core_role_loss(scores_PWK, batch["roles"], core_roles)
     return found
+
+
+def _word_label_loss(head: nn.Module, states_BWD: Tensor, labels_BW: Tensor) -> Tensor:
+    return class_loss(head(states_BWD), labels_BW)

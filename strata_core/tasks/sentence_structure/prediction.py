@@ -16,12 +16,14 @@ import torch
 
 from strata_core.corpus.text.tokenizer import TextTokenizer, check_tokenizer
 from strata_core.corpus.treebanks.conllu_overlay import overlay
-from strata_core.corpus.treebanks.labels import ROOT_RELATION, Labels
+from strata_core.corpus.treebanks.labels import ROOT_RELATION, WORD_LABEL_KINDS, Labels
+from strata_core.corpus.treebanks.lemma_rules import is_rule, lemma_by
 from strata_core.corpus.treebanks.sentence import Argument, Predicate, Sentence, detokenise
 from strata_core.corpus.treebanks.structure_reading import SentenceArrays
 from strata_core.corpus.treebanks.word_spans import word_token_spans
 from strata_core.errors import DataError, UsageError
 from strata_core.evaluation.structure_scores import PredictedStructure, predict_structure
+from strata_core.evaluation.word_labels import LOSS_OF_KIND
 from strata_core.models.structure_heads import NONE_ROLE
 from strata_core.models.structured_language_model import StructuredConfig, StructuredLanguageModel
 from strata_core.models.word_states import states_at
@@ -62,7 +64,7 @@ class StructurePredictor:
             labels, self.learned = config["labels"], frozenset(config["learned"])
         except KeyError as error:
             raise DataError(f"{place / 'config.json'}: {error.args[0]} is missing") from None
-        if not self.learned & {"ud_arc", "node_type", "srl_predicate"}:
+        if not self.learned & {"ud_arc", "node_type", "srl_predicate", *LOSS_OF_KIND.values()}:
             raise UsageError(
                 f"{place} has learned {', '.join(sorted(self.learned))}: no trees, parts of speech or predicates",
                 hint="strata predict writes these; train with objective.ud.* or objective.srl.* above 0",
@@ -178,6 +180,8 @@ class StructurePredictor:
     def _annotated(self, sentence: Sentence, predicted: PredictedStructure, row: int) -> Sentence:
         nothing: tuple[None, ...] = (None,) * len(sentence.forms)
         tree = predicted.trees[row] if predicted.trees else None
+        words = {kind: self._names(kind, found[row]) for kind, found in predicted.word_labels.items()}
+        rules = words.get("lemma_rule")
         has_relations = tree is not None and "ud_relation" in self.learned
         return replace(
             sentence,
@@ -185,6 +189,9 @@ class StructurePredictor:
             heads=nothing if tree is None else tuple(tree.heads.tolist()),
             relations=self._names("relation", tree.relations) if tree is not None and has_relations else nothing,
             predicates=self._predicates(predicted, row) if self.has_roles else None,
+            lemmas=rules and tuple(map(lemma_by, rules, sentence.forms)),
+            xpos=words.get("xpos"),
+            feats=words.get("feats"),
         )
 
     def _predicates(self, predicted: PredictedStructure, row: int) -> tuple[Predicate, ...]:
@@ -226,6 +233,11 @@ def annotated_file(trained: Trained, question: Question) -> bytes:
 def _checked_labels(labels: Any, source: str) -> Mapping[str, Sequence[str]]:
     match labels:
         case {"upos": list(), "relation": list(), "role": list()}:
+            if not all(isinstance(labels.get(kind, []), list) for kind in WORD_LABEL_KINDS):
+                raise DataError(f"{source}: labels has no lists of {', '.join(WORD_LABEL_KINDS)}")
+            broken = [rule for rule in labels.get("lemma_rule", ()) if not is_rule(rule)]
+            if broken:
+                raise DataError(f"{source}: labels: {broken[0]!r} is no lemma rule")
             return labels  # type: ignore[no-any-return]
     raise DataError(f"{source}: labels has no lists of upos, relation and role")
 

@@ -99,7 +99,8 @@ def _format_of(file: str) -> str:
 
 def _words_alone(sentence: Sentence) -> Sentence:
     nothing = (None,) * len(sentence.forms)
-    return replace(sentence, upos=nothing, heads=nothing, relations=nothing, empty_nodes=(), predicates=None)
+    bare = replace(sentence, upos=nothing, heads=nothing, relations=nothing, empty_nodes=(), predicates=None)
+    return replace(bare, lemmas=None, xpos=None, feats=None)
 
 
 def _refuse_faults(findings: list[Finding]) -> None:

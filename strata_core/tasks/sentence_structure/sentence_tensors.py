@@ -19,6 +19,7 @@ from strata_core.corpus.treebanks.labels import NO_LABEL
 from strata_core.corpus.treebanks.role_edit_examples import last_tokens
 from strata_core.corpus.treebanks.role_swap import CORE_ROLES
 from strata_core.corpus.treebanks.structure_reading import SentenceArrays, StructureReader
+from strata_core.evaluation.word_labels import LOSS_OF_KIND, gold_word_labels
 from strata_core.models.structure_heads import NONE_ROLE
 from strata_core.models.word_features import word_features
 from strata_core.models.word_states import Words, pack_words
@@ -36,6 +37,7 @@ class SentenceNeeds:
         chart_scheme: of the chart items to learn; None for none.
         feature_buckets: of the word features.
         causal_heads: whether the heads read the causal pass.
+        word_labels: the kinds of labels (labels.WORD_LABEL_KINDS) to learn.
     """
 
     causal: bool
@@ -43,6 +45,7 @@ class SentenceNeeds:
     chart_scheme: str | None
     feature_buckets: int
     causal_heads: bool
+    word_labels: tuple[str, ...] = ()
 
 
 def causal_tensors(sentences: Sequence[SentenceArrays], *, learn: bool) -> Batch:
@@ -90,19 +93,27 @@ def words_of(batch: Batch) -> Words:
     return Words(batch["word_tokens"], batch["word_offsets"], batch["word_features"], batch["real"])
 
 
-def label_tensors(sentences: Sequence[SentenceArrays], chart_scheme: str | None, *, learn: bool = True) -> Batch:
+def label_tensors(
+    sentences: Sequence[SentenceArrays],
+    chart_scheme: str | None,
+    *,
+    word_labels: Sequence[str] = (),
+    learn: bool = True,
+) -> Batch:
     """What the heads are to say, int64, NO_LABEL at padding and where nothing is annotated; "real", bool [B, W].
 
-    "heads", "relations", "node_types", "predicate_labels" and, under a scheme, "chart_items": [B, W]; "predicates"
-    [P, 2], row and word of each, from 0; "roles" [P, W], classes of the role head.
+    "heads", "relations", "node_types", "predicate_labels", those of `word_labels` by their names and, under a scheme,
+    "chart_items": [B, W]; "predicates" [P, 2], row and word of each, from 0; "roles" [P, W], classes of the role head.
 
     Args:
         sentences: at least one.
         chart_scheme: a name of CHART_SCHEMES, or None.
+        word_labels: kinds of labels (labels.WORD_LABEL_KINDS).
         learn: without it everything is NO_LABEL and there are no predicates.
     """
     shape = len(sentences), _most_words(sentences)
-    names = ["heads", "relations", "node_types", "predicate_labels", *(["chart_items"] if chart_scheme else [])]
+    names = ["heads", "relations", "node_types", "predicate_labels", *word_labels]
+    names += ["chart_items"] if chart_scheme else []
     labels = {name: np.full(shape, NO_LABEL, dtype=np.int64) for name in names}
     predicates: list[tuple[int, int]] = []
     roles: list[np.ndarray] = []
@@ -111,6 +122,8 @@ def label_tensors(sentences: Sequence[SentenceArrays], chart_scheme: str | None,
         labels["heads"][row, words] = sentence.heads
         labels["relations"][row, words] = np.where(sentence.heads >= 0, sentence.relations, NO_LABEL)
         labels["node_types"][row, words] = sentence.upos
+        for kind in word_labels:
+            labels[kind][row, words] = gold_word_labels(sentence.word_labels, kind, len(sentence.heads))
         if chart_scheme:
             labels["chart_items"][row, words] = gold_chart_items(sentence, chart_scheme)
         if sentence.has_roles:
@@ -156,6 +169,8 @@ def label_counts(sentence: SentenceArrays, *, none_weight: float, core_roles: Se
         "srl_role": 0.0,
         "srl_core_role": 0,
     }
+    for kind, loss in LOSS_OF_KIND.items():
+        counts[loss] = int((gold_word_labels(sentence.word_labels, kind, words) >= 0).sum())
     if sentence.has_roles:
         cells = role_cells(sentence)
         n_roles = int((cells != NONE_ROLE).sum())

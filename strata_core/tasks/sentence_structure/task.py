@@ -21,6 +21,7 @@ from strata_core.corpus.treebanks.labels import ROOT_RELATION
 from strata_core.corpus.treebanks.structure_reading import SentenceArrays, StructureReader
 from strata_core.errors import RecipeError
 from strata_core.evaluation.structure_scores import PredictedStructure, StructureCounts, predict_structure
+from strata_core.evaluation.word_labels import LOSS_OF_KIND
 from strata_core.models import StructuredConfig, StructuredLanguageModel, initialise
 from strata_core.models.graph_object_memory import GraphObjectMemoryConfig
 from strata_core.models.predicate_memory import PredicateMemoryConfig
@@ -36,8 +37,8 @@ from strata_core.tasks.sentence_structure.annotated_sentences import (
     AnnotatedSentences,
     SentencePart,
     padded_lengths,
-    usable_sentences,
 )
+from strata_core.tasks.sentence_structure.annotation import usable_sentences, without_unannotated
 from strata_core.tasks.sentence_structure.evaluation import Confusions, count_split, majority_baselines, predicates_of
 from strata_core.tasks.sentence_structure.interventions import report_interventions
 from strata_core.tasks.sentence_structure.losses import LOSS_OF_WEIGHT, structure_losses
@@ -84,6 +85,10 @@ class StructuredTask:
         "uas": "max",
         "las": "max",
         "upos": "max",
+        "xpos": "max",
+        "ufeats": "max",
+        "alltags": "max",
+        "lemmas": "max",
         "predicate_f1": "max",
         "role_f1": "max",
         "role_f1_predicted": "max",
@@ -115,7 +120,11 @@ class StructuredTask:
         weights |= {"graph_object_aux": recipe.objective.graph_object.aux, **self._role_edits.loss_weights}
         self._segmentation = SegmentationObjective(recipe, corpus)
         weights |= self._segmentation.loss_weights
-        self.loss_weights: Mapping[str, float] = {name: weight for name, weight in weights.items() if weight}
+        active = {name: weight for name, weight in weights.items() if weight}
+        self._lacking: Mapping[str, str] = {}
+        self.loss_weights: Mapping[str, float] = active
+        if batch.sentences:
+            self.loss_weights, self._lacking = without_unannotated(active, recipe, corpus)
         self._text = LanguageModelTask(_windows_alone(recipe, self._n_windows, self._n_micro_batches), corpus)
         self._sentences = AnnotatedSentences(recipe, corpus, self.loss_weights) if batch.sentences else None
 
@@ -194,6 +203,9 @@ class StructuredTask:
                 n_roles=len(labels["role"]),
                 n_chart_items=CHART_SCHEMES[self._recipe.objective.chart.scheme][0],
                 **model.heads.model_dump(),
+                n_xpos=len(labels.get("xpos", ())),
+                n_feats=len(labels.get("feats", ())),
+                n_lemma_rules=len(labels.get("lemma_rule", ())),
             ),
             feature_buckets=model.word_features.buckets,
             word_dropout=model.word_dropout,
@@ -209,7 +221,12 @@ class StructuredTask:
 
     def _labels(self) -> dict[str, list[str]]:
         structure = self._corpus.info.structure
-        kinds = ("upos", "relation", "role")
+        kinds = (
+            "upos",
+            "relation",
+            "role",
+            *(kind for kind, loss in LOSS_OF_KIND.items() if loss in self.loss_weights),
+        )
         return {kind: list(structure.labels[kind]) if structure is not None else [] for kind in kinds}
 
     def plan(self, step: int) -> StepPlan:
@@ -418,9 +435,14 @@ class StructuredTask:
         }
 
     def facts(self) -> dict[str, Any]:
-        """Windows, tokens and sentences of the splits."""
+        """Windows, tokens and sentences of the splits, and what they are not annotated with."""
         facts = self._text.facts() if self._n_windows else {}
-        return facts if self._sentences is None else {**facts, "annotated": self._sentences.fact()}
+        if self._sentences is not None:
+            facts["annotated"] = self._sentences.fact()
+        if self._lacking:
+            found = ", ".join(f"{loss} (no sentence has {what})" for loss, what in self._lacking.items())
+            facts["not learned"] = found
+        return facts
 
 
 @dataclass(frozen=True)

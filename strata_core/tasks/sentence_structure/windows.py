@@ -80,7 +80,15 @@ def joined(sentence: Sentence, windows: Sequence[Sentence], relation: str) -> Se
         heads=tuple(heads),
         relations=tuple(relations),
         predicates=None if windows[0].predicates is None else tuple(predicates),
+        lemmas=_in_a_row([window.lemmas for window in windows]),
+        xpos=_in_a_row([window.xpos for window in windows]),
+        feats=_in_a_row([window.feats for window in windows]),
     )
+
+
+def _in_a_row(parts: Sequence[tuple[str | None, ...] | None]) -> tuple[str | None, ...] | None:
+    """What all windows say of their words; None where they say nothing."""
+    return None if parts[0] is None else tuple(value for part in parts for value in part or ())
 
 
 def _window_starts(arrays: SentenceArrays, limit: Limit) -> list[int]:

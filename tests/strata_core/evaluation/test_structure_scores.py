@@ -1,5 +1,7 @@
 """Scores of a batch worked out by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -76,3 +78,24 @@ def test_counts_survive_the_way_through_a_list():
 def test_what_was_not_learned_has_no_score():
     assert StructureCounts().metrics(()) == {}
     assert set(StructureCounts().metrics(("ud_arc",))) == {"uas"}
+
+
+def test_tags_features_and_lemmas_by_word():
+    labels = Labels({"xpos": ["NN", "VB"], "feats": ["_", "N=1"], "lemma_rule": ["L;;", "K;;", "L;;-", "!be"]})
+    of_words = {"xpos": np.array([0, 1, -1]), "feats": np.array([1, 0, 0]), "lemma_rule": np.array([0, 2, -1])}
+    gold = [replace(GOLD[0], word_labels=of_words)]
+    guesses = {
+        "xpos": [np.array([0, 0, 1])],
+        "feats": [np.array([1, 0, 1])],
+        # "be" of "Dogs" is no "dogs"; "!be" makes the same of "bes" as leaving the s out does.
+        "lemma_rule": [np.array([3, 3, 0])],
+    }
+    predicted = PredictedStructure(node_types=[np.array([0, 1, 1])], word_labels=guesses)
+    losses = ("node_type", "ud_xpos", "ud_feats", "ud_lemma")
+    counts = count_structure(predicted, gold, labels, "eisner", [("Dogs", "bes", "x")])
+    found = counts.metrics(losses)
+    assert (found["xpos"], found["ufeats"], found["lemmas"]) == (1 / 2, 2 / 3, 1 / 2)
+    # Of the two words that have all three, the first has all three right.
+    assert found["alltags"] == 1 / 2
+    assert StructureCounts.from_list(counts.to_list()) == counts
+    assert counts.metrics(("ud_lemma",)) == {"lemmas": 1 / 2}

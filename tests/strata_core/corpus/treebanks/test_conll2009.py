@@ -10,7 +10,24 @@ from strata_core.corpus.treebanks.sentence import Argument, Predicate
 
 def line(number, form, pos, head, relation, predicate="_", *roles):
     fill = "_" if predicate == "_" else "Y"
-    cells = [number, form, "_", "_", pos, "_", "_", "_", head, "_", relation, "_", fill, predicate, *roles]
+    features = "num=pl" if pos == "NNS" else "_"
+    cells = [
+        number,
+        form,
+        form.lower(),
+        "_",
+        pos,
+        "_",
+        features,
+        "_",
+        head,
+        "_",
+        relation,
+        "_",
+        fill,
+        predicate,
+        *roles,
+    ]
     return "\t".join(cells) + "\n"
 
 
@@ -34,6 +51,7 @@ def test_trees_and_roles_are_read():
     assert sentence.forms == ("Dogs", "want", "to", "bark")
     assert sentence.heads == (2, 0, 2, 3)
     assert sentence.upos == ("NNS", "VBP", "TO", "VB") and sentence.relations[1] == "ROOT"
+    assert sentence.lemmas == ("dogs", "want", "to", "bark") and sentence.feats == ("num=pl", "_", "_", "_")
     assert sentence.predicates == (
         Predicate(2, "want.01", (Argument("ARG0", 1), Argument("ARG1", 3))),
         Predicate(4, "bark.01", (Argument("ARG0", 1),)),

@@ -249,3 +249,11 @@ def test_real_treebanks_have_the_counts_of_their_release(treebank, split, counts
     )
     assert found == counts
     assert not [finding for finding in findings if finding.severity is not Severity.NOTE]
+
+
+def test_a_word_without_features_has_none_where_another_word_has_some():
+    text = "1\ta\tA\tX\tx\t_\t0\troot\t_\t_\n2\tb\t_\tX\t_\tN=1\t1\tdep\t_\t_\n\n"
+    (sentence,), _ = read_text(text)
+    assert (sentence.lemmas, sentence.xpos, sentence.feats) == (("A", None), ("x", None), ("_", "N=1"))
+    (bare,), _ = read_text(text.replace("A\tX\tx", "_\tX\t_").replace("N=1", "_"))
+    assert (bare.lemmas, bare.xpos, bare.feats) == (None, None, None)

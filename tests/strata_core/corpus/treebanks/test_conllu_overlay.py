@@ -93,3 +93,13 @@ def test_conllu_plus_declares_its_columns_behind_a_byte_order_mark():
     assert laid_over(source) == source
     expected = "\ufeff# global.columns = ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC\n" + source[1:]
     assert laid_over(source, plus=True) == expected
+
+
+def test_lemmas_tags_and_features_fill_what_is_open():
+    def change(sentence):
+        return replace(bare(sentence), lemmas=("l1", "l2"), xpos=("x1", None), feats=("A=1", "_"))
+
+    source = "# c\n1\ta\t_\tX\t_\t_\t2\tdep\t_\t_\n2\tb\tl\tX\tx\t_\t0\troot\t_\t_\n\n"
+    assert laid_over(source, change) == source.replace("a\t_\tX\t_\t_", "a\tl1\tX\tx1\tA=1")
+    given = source.replace("x\t_\t0", "x\tB=2\t0")
+    assert laid_over(given, change) == given.replace("a\t_\tX\t_\t_", "a\tl1\tX\tx1\t_")

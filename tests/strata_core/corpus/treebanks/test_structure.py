@@ -85,7 +85,7 @@ def test_the_same_sentences_give_the_same_bytes(tmp_path):
     for name in ("one", "two"):
         write_labels(tmp_path / name, written(tmp_path / name / "train", small_treebank()))
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
-    assert len(files) == len(ARRAYS) + 2
+    assert len(files) == len(ARRAYS) + len(["lemma_rule"]) + 2
     assert all((tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes() for file in files)
 
 
@@ -138,3 +138,41 @@ def test_labels_are_numbered_in_order_of_first_use():
     labels = Labels({"upos": ["NOUN"]})
     assert [labels.number("upos", label) for label in ("VERB", "NOUN", None, "VERB")] == [1, 0, NO_LABEL, 1]
     assert labels.names("upos") == ("NOUN", "VERB") and labels.name("upos", NO_LABEL) is None
+
+
+def test_lemmas_tags_and_features_come_back(tmp_path):
+    first, second = read_text(MIXED)[0]
+    assert first.xpos is None and first.feats is None
+    tagged = replace(first, xpos=("A", None, "B", "A", "C", "."), feats=("_", "X=1|Y=2", "_", "_", "X=1", "_"))
+    labels = written(tmp_path / "train", [tagged, second])
+    reader = StructureReader(tmp_path / "train", labels)
+    assert [reader.sentence(index) for index in (0, 1)] == [replace(s, file="", line=0) for s in (tagged, second)]
+    found = reader.arrays(0).word_labels
+    assert found["xpos"].tolist() == [0, -1, 1, 0, 2, 3] and found["feats"].tolist() == [0, 1, 0, 0, 2, 0]
+    assert labels.name("lemma_rule", found["lemma_rule"][1]) == "L;;+r"
+    assert reader.arrays(1).word_labels["xpos"].tolist() == [-1] * 5
+    assert reader.label_counts["xpos"] == [2, 1, 1, 1] and reader.label_counts["feats"] == [4, 1, 1]
+
+
+def test_what_no_word_is_annotated_with_leaves_no_trace(tmp_path):
+    """As corpora were before there were lemmas, tags and features."""
+    bare = [replace(sentence, lemmas=None, feats=("_",) * len(sentence.forms)) for sentence in small_treebank()]
+    labels = written(tmp_path / "train", bare)
+    write_labels(tmp_path, labels)
+    arrays = {path.stem for path in (tmp_path / "train").glob("*.bin")}
+    header = json.loads((tmp_path / "train" / "header.json").read_text())
+    assert arrays == set(ARRAYS) == set(header["rows"])
+    kinds = {"upos", "relation", "roleset", "role"}
+    assert set(header["label_counts"]) == kinds
+    assert set(json.loads((tmp_path / "labels.json").read_text())["labels"]) == kinds
+    reader = StructureReader(tmp_path / "train", read_labels(tmp_path))
+    assert reader.arrays(0).word_labels == {} and reader.sentence(0).feats is None
+    assert reader.label_counts["xpos"] == []
+
+
+def test_a_split_may_lack_what_another_has(tmp_path):
+    first, second = read_text(MIXED)[0]
+    labels = written(tmp_path / "train", [replace(first, xpos=("A",) * 6)])
+    written(tmp_path / "val", [second], labels)
+    val = StructureReader(tmp_path / "val", labels)
+    assert set(val.arrays(0).word_labels) == {"lemma_rule"} and val.label_counts["xpos"] == [0]

@@ -1,5 +1,7 @@
 """A sentence as tensors: worked out by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from strata_core.corpus.treebanks.structure_reading import SentenceArrays
@@ -81,6 +83,15 @@ def test_words_hold_their_tokens_one_after_another():
     assert batch["word_features"].shape == (2, 3, 4)
 
 
+def test_labels_of_words_that_only_some_sentences_have():
+    tagged = replace(WHOLE, word_labels={"xpos": np.array([5, -1, 2]), "feats": np.array([0, 0, 1])})
+    batch = label_tensors([tagged, PARTIAL], None, word_labels=("feats", "lemma_rule"))
+    assert batch["feats"].tolist() == [[0, 0, 1], [NONE] * 3]
+    assert batch["lemma_rule"].tolist() == [[NONE] * 3] * 2 and "xpos" not in batch
+    found = label_counts(tagged, none_weight=0.25, core_roles=())
+    assert (found["ud_xpos"], found["ud_feats"], found["ud_lemma"]) == (2, 3, 0)
+
+
 def test_counts_are_those_of_the_labels():
     found = label_counts(WHOLE, none_weight=0.25, core_roles=(1, 3))
     assert found == {
@@ -92,6 +103,9 @@ def test_counts_are_those_of_the_labels():
         "srl_predicate": 3,
         "srl_role": 2.25,
         "srl_core_role": 2,
+        "ud_xpos": 0,
+        "ud_feats": 0,
+        "ud_lemma": 0,
     }
     partial = label_counts(PARTIAL, none_weight=0.25, core_roles=(1, 3))
     assert partial == dict.fromkeys(found, 0) | {"ud_arc": 1, "ud_relation": 1, "node_type": 1}

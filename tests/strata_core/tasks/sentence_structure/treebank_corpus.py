@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from strata_core.corpus.generators.treebank import synthetic_sentence
@@ -9,6 +11,7 @@ from strata_core.corpus.preparing.preparation import prepare_corpus
 from strata_core.corpus.preparing.settings import PreparationSettings
 from strata_core.corpus.reading import Corpus, open_corpus
 from strata_core.corpus.treebanks.conllu_writing import write_conllu
+from strata_core.corpus.treebanks.sentence import Sentence
 from strata_core.recipes import load_recipe
 from strata_core.recipes.lm import LMRecipe
 from strata_core.tasks.sentence_structure.task import StructuredTask
@@ -22,6 +25,8 @@ ALL_WEIGHTS = (
     "objective.srl.core_role=0.1",
     "objective.chart.type=0.6",
 )
+
+WORD_LABEL_WEIGHTS = ("objective.ud.xpos=0.3", "objective.ud.feats=0.2", "objective.ud.lemma=0.4")
 
 SMALL = (
     "model.d_model=16",
@@ -46,19 +51,39 @@ SMALL = (
 )
 
 
-def write_treebank(path: Path, numbers: range, *, roles: bool = True) -> Path:
-    """Generated sentences as a CoNLL-U Plus file."""
+def tagged(sentence: Sentence) -> Sentence:
+    """With made-up tags and features, and lemmas without a final s."""
+    plural = [form.endswith("s") for form in sentence.forms]
+    return replace(
+        sentence,
+        lemmas=tuple(form.lower().removesuffix("s") or form for form in sentence.forms),
+        xpos=tuple((upos or "X")[:2].lower() for upos in sentence.upos),
+        feats=tuple("Number=Plur" if one else "_" for one in plural),
+    )
+
+
+def write_treebank(
+    path: Path, numbers: range, *, roles: bool = True, change: Callable[[Sentence], Sentence] = lambda one: one
+) -> Path:
+    """Generated sentences, perhaps changed, as a CoNLL-U Plus file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    sentences = (synthetic_sentence(3, number) for number in numbers)
+    sentences = (change(synthetic_sentence(3, number)) for number in numbers)
     path.write_text("".join(write_conllu(sentences, roles=roles)))
     return path
 
 
-def make_corpus(folder: Path, *, roles: bool = True, train: int = 48, val: int = 12) -> Corpus:
-    """A corpus of generated sentences with training and validation splits."""
+def make_corpus(
+    folder: Path,
+    *,
+    roles: bool = True,
+    train: int = 48,
+    val: int = 12,
+    change: Callable[[Sentence], Sentence] = lambda one: one,
+) -> Corpus:
+    """A corpus of generated sentences, perhaps changed, with training and validation splits."""
     files = [
-        write_treebank(folder / "in" / "x-train.conllu", range(train), roles=roles),
-        write_treebank(folder / "in" / "x-dev.conllu", range(1000, 1000 + val), roles=roles),
+        write_treebank(folder / "in" / "x-train.conllu", range(train), roles=roles, change=change),
+        write_treebank(folder / "in" / "x-dev.conllu", range(1000, 1000 + val), roles=roles, change=change),
     ]
     settings = PreparationSettings(vocab_size=300, workers=1, backend="tokenizers")
     prepare_corpus([path for path in files if val or "dev" not in path.name], folder / "corpus", settings)
